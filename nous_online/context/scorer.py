@@ -6,7 +6,6 @@ smoothed and decayed; a logistic regression over their log-odds gives its probab
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,9 +19,10 @@ from numpy.typing import NDArray
 from nous_online.core.details import SignalDetails
 from nous_online.core.errors import InvalidInput
 from nous_online.core.fields import checked_details, rows_of
+from nous_online.core.patterns import regex
 from nous_online.language.pairs.reading import stem
 
-WORD = re.compile(r"[^\W_]+")
+WORD = regex(r"[^\W_]+")
 LONGEST_ATOM = 300
 """Characters of one atom, the limit of its column in `heart.sightings`."""
 FOLDERS = 3
@@ -35,13 +35,13 @@ HOURS_A_BAND = 4
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 LONGEST_LINE = 500
 """Characters of a line of an error that are read: classes and codes are near its beginning."""
-ERROR_CLASS = re.compile(r"\b([A-Z]\w*(?:Error|Exception|Warning|Interrupt|Failure|Timeout|NotFound)|E[A-Z]{4,})\b")
-ERROR_CODE = re.compile(r"\b([A-Z]{1,5}-?\d{3,5})\b")
-QUOTED = re.compile(r"""(?:"[^"]*"|'[^']*'|`[^`]*`)""")
-NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+(?:[.:,]\d+)*")
-CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-LETTERS = re.compile(r"[^\W\d_]+")
-SPACES = re.compile(r"\s+")
+ERROR_CLASS = regex(r"\b([A-Z]\w*(?:Error|Exception|Warning|Interrupt|Failure|Timeout|NotFound)|E[A-Z]{4,})\b")
+ERROR_CODE = regex(r"\b([A-Z]{1,5}-?\d{3,5})\b")
+QUOTED = regex(r"""(?:"[^"]*"|'[^']*'|`[^`]*`)""")
+NUMBER = regex(r"0x[0-9a-fA-F]+|\d+(?:[.:,]\d+)*")
+CAMEL = regex(r"(?<=[a-z])(?=[A-Z])")
+LETTERS = regex(r"[^\W\d_]+")
+SPACES = regex(r"\s+")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from functools import cache
 from importlib.util import find_spec
 from ipaddress import ip_address
@@ -15,9 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 from pydantic_core import PydanticCustomError
 
 from nous_online.core.errors import InvalidInput
+from nous_online.core.patterns import regex
 
-MODELS = re.compile(r"(anthropic|openai):\S+")
-ENGINES = re.compile(r"in-process|processes(:[1-9]\d{0,3})?|dask(\+tls)?://(\[[0-9a-fA-F:]+\]|[^/\s:\[\]@]+):\d{1,5}")
+MODELS = regex(r"(anthropic|openai):\S+")
+ENGINES = regex(r"in-process|processes(:[1-9]\d{0,3})?|dask(\+tls)?://(\[[0-9a-fA-F:]+\]|[^/\s:\[\]@]+):\d{1,5}")
 """The values of NOUS_ENGINE."""
 
 

@@ -7,7 +7,6 @@ can carry a message that a model reads and a person does not.
 from __future__ import annotations
 
 import json
-import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -17,6 +16,7 @@ from uuid import UUID
 
 from nous_online.core.domain import Artifact, DecisionId, decision_of
 from nous_online.core.errors import InvalidInput
+from nous_online.core.patterns import regex
 from nous_online.core.policy import MAX_CONTENT_BYTES, MAX_RECALL_LIMIT
 
 C = TypeVar("C", bound=str)
@@ -33,16 +33,16 @@ ADMINISTRATOR = "*"
 """The agent id in an HTTP key that is valid for all agents."""
 MAX_LINE_BYTES = 4 * 1024
 ARTIFACT_KINDS = ("commit", "pr", "adr", "file")
-PLAIN_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+PLAIN_DATE = regex(r"\d{4}-\d\d-\d\d")
 MOST_INVISIBLE = 3
 """How many invisible characters (joiners, soft hyphens, marks of direction) a copy of an honest text may differ by."""
-_INVISIBLE = re.compile(
+_INVISIBLE = regex(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
     "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 """Control characters that are no white space, and what Unicode calls Default_Ignorable_Code_Point."""
-HIDDEN = re.compile(
+HIDDEN = regex(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u115f\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )

@@ -8,6 +8,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from nous_online.core.patterns import regex
+
 
 @cache
 def tables() -> dict[str, Any]:
@@ -30,10 +32,10 @@ def phrases(name: str) -> re.Pattern[str]:
     listed = tables()["phrases"][name]
     unspaced = [each for each in listed if UNSPACED.match(each)]
     spaced = "|".join(each for each in listed if each not in unspaced)
-    return re.compile("|".join([rf"\b(?:{spaced})\b", *unspaced]), re.IGNORECASE)
+    return regex("|".join([rf"\b(?:{spaced})\b", *unspaced]), re.IGNORECASE)
 
 
-UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7ff]")
+UNSPACED = regex(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7ff]")
 """A character of a script whose words have no spaces between them, or endings of their own behind them."""
 ARTICLES = frozenset({"a", "an", "the"})
 FUNCTION_WORDS = word_list("function_words")
@@ -101,7 +103,7 @@ PREFERENCE, DECISION, RULE, CAUSE, MENDED, PLANNED, HEDGE, REFUSING, INSTRUCTING
     "preference decision rule cause mended planned hedge refusing instructing verbs trap wrong".split(),  # noqa: SIM905 (names)
 )
 HEALTH, HARMFUL, MEN, WOMEN = map(phrases, ("health", "harmful", "men", "women"))
-LABELLED = re.compile(
+LABELLED = regex(
     r"\A(?:\*{1,2}|_{1,2})?(?:the )?(?:(?P<decision>(?:(?:key|design|\w+al) )?(?:decisions?|choices)(?: made)?|decided"
     r"|agreed|entscheidung|décision|decisión|决定|決定|결정)"
     r"|(?P<result>outcome|results?)|(?P<cause>(?:root )?causes?(?: confirmed| found)?|reason|problem|issue"
@@ -115,14 +117,14 @@ LABELLED = re.compile(
     r"(?:,[^:]{1,30})?\s?(?:[:\uff1a](?:\*{1,2}|_{1,2})?|(?:\*{1,2}|_{1,2})[:\uff1a])",
     re.IGNORECASE,
 )
-FOUND = re.compile(
+FOUND = regex(
     r"\W{0,4}(?P<cause>(?:(?:now )?(?:i|we)(?:'ve| have)? )?(?:found|got) (?:it|(?:the|an?) (?:\w+ )?"
     r"(?:problems?|issues?|causes?|bugs?|culprit))|(?:the )?(?:root )?cause (?:is |was )?(?:found|confirmed|identified)"
     r"|here(?:'s| is) the (?:\w+ )?(?:root )?cause(?: \w+)?|there it is|找到(?:了|问题|原因)+)\W{0,4}",
     re.IGNORECASE,
 )
 """A whole sentence that announces a finding; what was found comes next."""
-CORRECTING = re.compile(
+CORRECTING = regex(
     r"\A(?!oh,? no[.!])(?!no\. ?\d)(?:(?:oh|ah|hm+|well|but|wait|uh)[,.]*\s)*(?:(?:no|nope|nah|nein|nee|non|sorry|"
     r"correction|quatsch)(?=[,.:!\s]|$)"
     r"|wait|actually|scratch that|not (?:the|that|them|so)\b|that isn't|that's (?:not|wrong)|let me correct|"
@@ -131,13 +133,13 @@ CORRECTING = re.compile(
     re.IGNORECASE,
 )
 """A correction of what was said just before."""
-REFUSED = re.compile(
+REFUSED = regex(
     r"\b(?:not|no|without|instead of|rather than|don't want|nicht|pas(?! de)|sin|sauf)\s(?:[^\s.,;!?]{1,30}\s?){1,4}+"
     r"|(?<!\S)(?:[^\s.,;!?]{1,30}\s){1,4}(?:(?:is|are|'s|was)\s)?(?:out|full|gone|complet|taken|discontinued|excluded|wrong)\b",
     re.IGNORECASE,
 )
 """A few words and their refusal: "not the 40", "the 18th is out"."""
-STEP = re.compile(
+STEP = regex(
     r"\A(?:(?:ok|okay|now|next|first|then|so|right|good|great|perfect|alright|and)[,.:!]?\s)*"
     r"(?:let me|let's (?:see|check|look|start|try)|i'll (?:now |just |also |first |then )?(?:do (?:both|it|this)|look|"
     r"check|start|run|read|try|see|do that|take a"
@@ -147,7 +149,7 @@ STEP = re.compile(
     re.IGNORECASE,
 )
 """An announced step, which the next lines carry out."""
-ANNOUNCED = re.compile(
+ANNOUNCED = regex(
     r"\bi(?:'ll| will)\b(?! (?:not|never|always)\b)|\bi(?:'m| am) (?:going|about|ready) to\b"
     r"|\bi(?:'m| am) (?:now |also |just |currently |then )?"
     r"(?!using|keeping|leaving|assuming|missing|seeing|getting|having)\w+ing\b"
@@ -165,7 +167,7 @@ ANNOUNCED = re.compile(
     re.IGNORECASE,
 )
 """How an assistant announces a step, offers help, asks for something, or reports progress; results come later."""
-ADVISING = re.compile(
+ADVISING = regex(
     r"\b(?:if|once(?! (?:per|every|a|in|more)\b)|hopefully|please|wenn|falls|si|could(?! not)|puedes|peux|pouvez"
     r"|kannst|können)\b"
     r"|recommend(?:ed|ation)?s?\b|ください|如果|你可以|建议|建議|请|請"
@@ -174,13 +176,13 @@ ADVISING = re.compile(
     re.IGNORECASE,
 )
 """How an assistant advises, or says what it can't do."""
-ENTRY = re.compile(
+ENTRY = regex(
     r"\A(?:(?:\*\*[^*]{1,80}\*\*:?\s?[-\u2013\u2014:]?\s|x\s?[-\u2013\u2014:]\s)(?:only )?\w{1,30}(?:s|ed)|\w{1,30}s)\s"
     r"(?:that )?(?:the|an?|no|each|all|any|when|if|\w{1,30}ly|x)\b",
     re.IGNORECASE,
 )
 """A sentence without a subject, as in a list of what things do: "**Cache** - stores the pages", "Reads the log"."""
-PROPERTY = re.compile(
+PROPERTY = regex(
     r"\A(?:(?!\b(?:so|we|you|they|i|it|my|your|that|which|to|and|or|but|if|when|tests?|diff|worktree|commit)\b)"
     r"(?:[^,;:.]|[.:]\S)){3,100}\b"
     r"(?:(?:(?:does|do)(?: not|n't)|won't) (?!have|need|want|know|exist|matter|be\b)\w"
@@ -190,21 +192,21 @@ PROPERTY = re.compile(
     re.IGNORECASE,
 )
 """Opens by saying of a thing what it does not do, only does, or does instead of something else."""
-PROPOSING = re.compile(
+PROPOSING = regex(
     r"\b(?:let's|i(?:'d| would| (?:\w+ )?(?:suggest|propose|recommend))|we (?:could|should|can)|(?:how|what) about"
     r"|recommend|ich würde|wir (?:könnten|sollten)|je propose|on pourrait|propongo|podríamos)\b|建议|建議|提案",
     re.IGNORECASE,
 )
 """How somebody proposes what others may turn down."""
-FAULT = re.compile(rf"{WRONG.pattern}|\b(?:problem|issue|bug)s?\b", re.IGNORECASE)
+FAULT = regex(rf"{WRONG.pattern}|\b(?:problem|issue|bug)s?\b", re.IGNORECASE)
 """Tells of a fault."""
-MENDING = re.compile(rf"{phrases('remedy').pattern}|(?<=\w )(?<!\bfor )(?<!\bfrom )(?<!\bright )now\b", re.IGNORECASE)
+MENDING = regex(rf"{phrases('remedy').pattern}|(?<=\w )(?<!\bfor )(?<!\bfrom )(?<!\bright )now\b", re.IGNORECASE)
 """How somebody tells that what was wrong before is so no more: "is fixed", "now reads", "no longer"."""
-FIXING = re.compile(r"\b(?:fix|correct|repair|resolve)\b", re.IGNORECASE)
+FIXING = regex(r"\b(?:fix|correct|repair|resolve)\b", re.IGNORECASE)
 """Names the mending of a fault, done or announced."""
-PAST = re.compile(r"\b(?:was|were|had|did|wasn't|weren't|hadn't|didn't|war|waren|était|estaba)\b", re.IGNORECASE)
+PAST = regex(r"\b(?:was|were|had|did|wasn't|weren't|hadn't|didn't|war|waren|était|estaba)\b", re.IGNORECASE)
 """Tells how something was, which stays true."""
-REQUEST = re.compile(
+REQUEST = regex(
     r"\A(?:(?:please|now|then|ok|okay|and|also|so)[,\s]+)*(?:run|start|show|open|list|check|read|look|try|generate|create"
     r"|write|give|tell|explain|describe|improve|continue|work on|implement|fix|format|install|build|refactor|debug|find"
     r"|search|help|add|remove|delete|rename|replace|analy[sz]e|summari[sz]e|translate|review|audit|commit|push|proceed|redo|retry|repeat|draw|print|go"
@@ -213,7 +215,7 @@ REQUEST = re.compile(
     re.IGNORECASE,
 )
 """How people ask an assistant a question or for one thing now; what is to hold longer matches `STANDING` as well."""
-REACTION = re.compile(
+REACTION = regex(
     r"\A(?:(?:oh|ok|okay|cool|great|and|also|so|well),? )*+"
     r"(?:thanks|thank you|sounds|that(?:'s| is| sounds?| looks?| makes?)|you (?:didn't|did|asked|said|told|forgot)"
     r"|i(?:'m| am) (?:glad|curious|wondering|looking for (?:some )?(?:advice|ideas|recommendations|suggestions|tips))"
@@ -222,7 +224,7 @@ REACTION = re.compile(
     re.IGNORECASE,
 )
 """How somebody takes up what an assistant said, or leads up to what they ask for."""
-LEAD_IN = re.compile(
+LEAD_IN = regex(
     rf"\A(?:(?:oh|and(?! so on)|but(?! for)|und(?! so)|et(?! al)|y|um|uh|hm+|btw|hi|hey|hello|ok|okay|yeah|yes)[,:…]?\s"
     rf"|(?:{'|'.join(sorted(word_list('openers')))}|of course|by the way|guess what|speaking of [^,]{{1,60}}"
     r"|(?:just )?(?:two|three|a few|a couple of|couple of) (?:quick )?(?:things?|updates?)"
@@ -241,7 +243,7 @@ LEAD_IN = re.compile(
 
 "Besides the choir I have a band", "So far it holds" and "Well water is hard" lose nothing.
 """
-OTHER_MATTER = re.compile(
+OTHER_MATTER = regex(
     r"(?:(?:right|ok|okay|well|bon|bueno|ah|oh)[,.]?\s){0,2}(?:(?:oh|ah),? (?:and|et|y|und)\b|by the way|btw\b|anyway\b"
     r"|also\b|so, |speaking of|(?:and )?another thing|second(?:ly| thing)\b|what i (?:\w+ )?wanted\b|lo que quería\b"
     r"|ce que je voulais\b|was ich wollte\b|(?:et |y )?(?:autre chose|otra cosa|una cosa)"
@@ -250,7 +252,7 @@ OTHER_MATTER = re.compile(
     re.IGNORECASE,
 )
 """Leads to another matter than the one before."""
-STANDING = re.compile(
+STANDING = regex(
     r"\A(?:(?:please|ok|okay|and|also|so|but|no|yes)[,\s]+)*"
     r"(?:(?:do not|don'?t|avoid|only)\b|use\b.{1,80}\b(?:not|instead of|rather than|here|for (?:all|every))\b)"
     r"|(?<!^)(?<!\bi )(?<!\bit )\b(?:must(?![-\u2011])"
@@ -266,7 +268,7 @@ STANDING = re.compile(
     re.IGNORECASE,
 )
 """How people tell an assistant what holds beyond the task at hand: what it must not do, always does, or works with."""
-TOLD_RULE = re.compile(
+TOLD_RULE = regex(
     r"(?:\A|[,;:.!]\s)(?:(?:and|but|so|please|then|ok|okay)[,\s]+)*(?:(?:do not|don'?t|never(?: ever)?|always|avoid"
     r"|only (?=use|call|write|answer|ask|buy|book))\b(?!\s(?:know|think|care|worry|get|mind|been|again|had|be|was|is"
     r"|ever|even|have|hold|let it go|talk to me about|tell me (?:the|that|it|yet)|ask|\w+(?:ed|ing|[^\Ws]s))\b)\s\w)"
@@ -289,19 +291,19 @@ TOLD_RULE = re.compile(
     re.IGNORECASE,
 )
 """How a user of an assistant words a rule in a chat: an order in its form, or a rule that they name as one."""
-WISH = re.compile(
+WISH = regex(
     r"(?:\b(?:i|we) (?:\w+ )?(?:want|need|prefer|like)"
     r"|\A(?:(?:no|nah|ok|okay|then|please)[,.]?\s){0,3}(?:keep|stay|stick))\b"
     r".{1,200}\b(?:because|since|not|instead|never|always|every|each)\b",
     re.IGNORECASE,
 )
 """How a user wishes for something, or stays with it, with a reason, or for one thing and not the other."""
-WISHING = re.compile(
+WISHING = regex(
     r"(?:and |also |so |then )?(?:let'?s\b|we (?:\w+ )?(?:need|want|should|could|can(?!'t|not)|have to)\b)",
     re.IGNORECASE,
 )
 """How a user opens a wish for what is to be done now."""
-AT_ONCE = re.compile(
+AT_ONCE = regex(
     r"\b(?:for now|this time|right now|yet"
     r"|(?:are|is|do|does|should|can|could|will|would) (?:any|we|you|i)|for the moment"
     r"|make sure (?:that )?(?:it|this|everything)"
@@ -312,7 +314,7 @@ AT_ONCE = re.compile(
     re.IGNORECASE,
 )
 """How a user limits what they say to the task at hand."""
-PASSING = re.compile(
+PASSING = regex(
     r"\b(?:now|yet|still|today|currently|initially|first tried|so far|for the moment"
     r"|needs? to|needs (?:an?|\w+ing)|remains?"
     r"|pending|unrelated|pre-existing|not related|blocked by|attempts?|you (?:asked|requested|wanted|said)"
@@ -322,23 +324,21 @@ PASSING = re.compile(
     re.IGNORECASE,
 )
 """How an assistant at work tells a state that its next steps change."""
-RAN = re.compile(
-    r"\A(?:ran:? )?`[^`]{1,300}`:?(?: \(?(?:passe[sd]|succeed(?:s|ed)|works?|ok)\b\)?)?[.:]?\Z", re.IGNORECASE
-)
+RAN = regex(r"\A(?:ran:? )?`[^`]{1,300}`:?(?: \(?(?:passe[sd]|succeed(?:s|ed)|works?|ok)\b\)?)?[.:]?\Z", re.IGNORECASE)
 """A command by itself, or with its result: "`make test` passed"."""
 OFFERS_HELP = (
     r"(?:(?:how (?:can|may) I help|what can I do for)(?: you)?|wie kann ich (?:ihnen |dir )?helfen"
     r"|was kann ich für (?:sie|dich) tun|(?:comment |que )puis-je (?:vous aider|faire pour vous)"
     r"|en qué (?:le |te )?puedo ayudar(?:le|te)?)(?: today| heute| hoy)?[.?!]*"
 )
-REMEMBER_THIS = re.compile(
+REMEMBER_THIS = regex(
     r"\A(?:(?:hey|hi|hello|ok|okay|so|and|please)[,!.]*\s)*(?:can|could|would|will) you (?:please )?"
     r"(?:(?:remember|note(?: down)?|keep in mind|make a note)(?:,? please)?(?: that|:)?"
     r"|(?:remember|note(?: down)?|keep|save|store|log|hold on to)\s[^:?.]{1,80}:)\s+(?=\S+ \S+ \S)",
     re.IGNORECASE,
 )
 """A request in the form of a question to remember what stands behind it."""
-COURTESY = re.compile(
+COURTESY = regex(
     rf"\A{OFFERS_HELP}\Z|"
     r"\A(?:(?:oh|ah|ha|so|well|and|but|ok|okay)[,.!]*\s)*(?:(?:hi|hello|hey|hiya|hallo|bonjour|hola|"
     r"good (?:morning|evening|afternoon|night)|happy (?:new year|birthday|easter|christmas|holidays)|"
@@ -355,7 +355,7 @@ COURTESY = re.compile(
     re.IGNORECASE,
 )
 """A courtesy and at most three more words, an offer of help behind it, or the name of who answers the telephone."""
-TALLY = re.compile(
+TALLY = regex(
     r"\b(?:all\s)?(?:(?<!\d,)\d[\d,]{0,9}|the|no|one|every)\s(?:\w+\s)?(?:tests?|checks?|tasks?|todos?|warnings?|errors?|"
     r"issues?|failures?|builds?)\b"
     r"(?=.{0,40}\b(?:pass|passed|passing|passes|fail|failed|failing|fails|closed|done|green|complete|"
@@ -363,24 +363,22 @@ TALLY = re.compile(
     re.IGNORECASE,
 )
 """A passing state: "all 141 tests pass"."""
-OWN = re.compile(
+OWN = regex(
     r"\b(?:I|I'(?:m|ve|d|ll)|[Mm](?:y|e|yself|ine|oi|ich|ein(?:e[mnrs]?)?|eus?|inhas?|ijn?)|[Ii](?:ch|k)|[Jj](?:e|')"
     r"|[Tt]engo|[Ss]oy|[Ee]stoy|mir|mon|[Yy]o|(?<!\d )[Mm]is?|[Cc]onmigo|[Ee]u|(?i:я|мне|меня|мой|моя|моё|мои))\b"
     r"|我(?![们們])|私|저는|제가"
 )
 """Words by which somebody speaks of themselves, in capitals none: "EU", "Mon 8 Dec" and "5 mi" are other words."""
-WE = re.compile(
-    r"(?:[Ww]e(?:'(?:re|ve|d|ll))?|[Oo]urs?|us|(?i:wir|uns|unser(?:e[mnrs]?)?|nous|notre|nos|nosotr[oa]s))\b"
-)
+WE = regex(r"(?:[Ww]e(?:'(?:re|ve|d|ll))?|[Oo]urs?|us|(?i:wir|uns|unser(?:e[mnrs]?)?|nous|notre|nos|nosotr[oa]s))\b")
 """Words that open a statement of several people."""
-ADDRESSING = re.compile(
+ADDRESSING = regex(
     r"\b(?:(?i:you(?:'(?:re|ve|d|ll))?|yours?|let's|dich|dein(?:e[mnrs]?)?|euch|vous|votre|vos|toi|usted(?:es)?)"
     rf"|{WE.pattern})"
 )
 """Words that nobody can place who does not know who speaks to whom; German "du" is French for "of the"."""
-ALTERNATIVES = re.compile(r"\b(?:or|oder|ou)\b", re.IGNORECASE)
+ALTERNATIVES = regex(r"\b(?:or|oder|ou)\b", re.IGNORECASE)
 """Of two things that were offered, the one that was not turned down stays."""
-LEANING = re.compile(
+LEANING = regex(
     r"(?:(?:i|we)(?:'ve)? )?(?:fixed|solved|resolved|handled|avoided) (?:by|this|that|it)\b"
     r"|(?:it|this|that|they)'(?:s|re)\b"
     r"|(?:one|two|three|four|both|all|some|most|none)(?: of (?:them|these|those))? (?:is|are|was|were)\b"
@@ -388,16 +386,16 @@ LEANING = re.compile(
     re.IGNORECASE,
 )
 """Opens a sentence that tells how something was mended or what follows, and what in the sentence before alone."""
-REPLY = re.compile(
+REPLY = regex(
     r"[\d'\"]|(?:is|are|do|does|did|should|can|could|will) (?:it|there|this|that|we|i|you|the)\b", re.IGNORECASE
 )
 """Opens an answer by the number of a question, a quotation, or a question without its mark."""
-QUOTED = re.compile(r"`[^`]{1,300}`|\"[^\"]{1,300}\"")
+QUOTED = regex(r"`[^`]{1,300}`|\"[^\"]{1,300}\"")
 """A name in code, or what is quoted."""
-QUOTING_ERROR = re.compile(
+QUOTING_ERROR = regex(
     r"\b[A-Z]\w{0,60}(?:Error|Exception)\b|\bERROR\b|^(?:[A-Z]\w{1,30} )?[Ee]rrors?:"
     r"|\bline \d{1,7},? col(?:umn)? \d|\(use \"git "
 )
 """What a program says, pasted."""
-TAG = re.compile(r"</?[a-z][\w-]{1,40}[ >]|[-`~]{3}|#{1,6}\s")
+TAG = regex(r"</?[a-z][\w-]{1,40}[ >]|[-`~]{3}|#{1,6}\s")
 """Opens a block of a document, or of a prompt that a program wrote."""

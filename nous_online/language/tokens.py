@@ -17,6 +17,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from nous_online.core.patterns import regex
 from nous_online.core.settings import settings
 
 if TYPE_CHECKING:
@@ -24,16 +25,16 @@ if TYPE_CHECKING:
 
 OPEN, CLOSE, CAPITAL = "\ufdd0", "\ufdd1", "\ufdd3"
 """Where a word opens and closes, and that it begins with a capital: parts of the pieces in the table."""
-MARKERS = re.compile("[\ufdd0-\ufdd4]")
+MARKERS = regex("[\ufdd0-\ufdd4]")
 NO_MARKER = "\ufdd9"
-STRIPPED = re.compile("[\x01-\x08\x0b-\x1f\x7f-\x9f\ue000-\uf8ff]")  # characters that cost nothing
-SPACES = re.compile("[\x00\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f]")  # characters that are read as a space
+STRIPPED = regex("[\x01-\x08\x0b-\x1f\x7f-\x9f\ue000-\uf8ff]")  # characters that cost nothing
+SPACES = regex("[\x00\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f]")  # characters that are read as a space
 SEAM = "\ufdd2"  # the one space between two things that close and open: it costs nothing
 ENDINGS = ("'s", "'t", "'d", "'m", "'ll", "'re", "'ve")  # short endings, which their apostrophe opens
-LINE_START = re.compile("\n(?<=[A-Za-z]\n)")  # it begins with the line end, which is searched fastest
-PLAIN = re.compile(r"[\t\n -&(-~]*")
+LINE_START = regex("\n(?<=[A-Za-z]\n)")  # it begins with the line end, which is searched fastest
+PLAIN = regex(r"[\t\n -&(-~]*")
 """Text that needs no normalising. An apostrophe may belong to the word before it or to the one after it."""
-WORD = re.compile("([A-Za-z]+)")
+WORD = regex("([A-Za-z]+)")
 MOST_KEPT, MOST_STRETCHES = 8_192, 100_000
 """Counts that are kept, of texts and of words: lines come back in every context."""
 SUFFIX = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
@@ -192,11 +193,11 @@ def pieces_of_claude() -> Pieces:
         beginnings=frozenset(piece[:end] for piece in table["pieces"] for end in range(1, len(piece))),
         prefixes=frozenset(map(bytes.fromhex, table["prefixes"])),
         # Each begins with the space, for which a text is searched ten times as fast as for what stands around one.
-        after_space=re.compile(f" (?!'{word})(?={punctuation})"),
-        before_space=re.compile(f" (?<={punctuation} )(?! )"),
-        seam=re.compile(f" (?<=[{table['words']}{CLOSE}] )(?=[{table['words']}{OPEN}])"),
-        stretch=re.compile(rf"{ending}|{word}+|(?:(?!{ending})[^{table['words']}])+"),
-        word=re.compile(word),
+        after_space=regex(f" (?!'{word})(?={punctuation})"),
+        before_space=regex(f" (?<={punctuation} )(?! )"),
+        seam=regex(f" (?<=[{table['words']}{CLOSE}] )(?=[{table['words']}{OPEN}])"),
+        stretch=regex(rf"{ending}|{word}+|(?:(?!{ending})[^{table['words']}])+"),
+        word=regex(word),
     )
 
 

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Protocol, TypeVar
 from uuid import UUID
 
+from nous_online.core.patterns import regex
 from nous_online.language.lexicon import ENGLISH_MONTHS, MONTH_NUMBERS
 from nous_online.language.pairs.beginnings import BEGINNING, begins
 
@@ -35,7 +36,7 @@ _YEAR = r"(?P<year>\d{4})"
 _DAY = r"(?P<day>\d{1,2})"
 _OF = r"(?:of\s|de\s|del\s)?"
 _DATES = [
-    re.compile(rf"(?<![\w.-]){pattern}(?![\w-]|[:.,]\d)")
+    regex(rf"(?<![\w.-]){pattern}(?![\w-]|[:.,]\d)")
     for pattern in (
         rf"{_YEAR}-(?P<month>\d\d)(?:-(?P<day>\d\d)(?:t[\d:.]{{4,15}}z?)?)?",
         rf"{_DAY}\.\s?(?P<month>\d{{1,2}})\.\s?{_YEAR}",
@@ -48,9 +49,9 @@ _DATES = [
         rf"(?:in|during|of|since|for|year|en|em|im|nel|jahr|año|ano|année|w|в)\s{_YEAR}",
     )
 ]
-_DATES.append(re.compile(rf"(?<!\d){_YEAR}年(?:(?P<month>\d{{1,2}})月(?:(?P<day>\d{{1,2}})日)?)?"))
-_AGO = re.compile(rf"(?<!\w)(?P<count>\d{{1,3}}|an|one|{_any(COUNTS)})\s(?P<unit>day|week|month|year)s?\sago(?!\w)")
-_LATELY = re.compile(
+_DATES.append(regex(rf"(?<!\d){_YEAR}年(?:(?P<month>\d{{1,2}})月(?:(?P<day>\d{{1,2}})日)?)?"))
+_AGO = regex(rf"(?<!\w)(?P<count>\d{{1,3}}|an|one|{_any(COUNTS)})\s(?P<unit>day|week|month|year)s?\sago(?!\w)")
+_LATELY = regex(
     rf"(?<!\w)(?:(?P<day>the day before yesterday|yesterday|last night|today)"
     rf"|(?P<which>last|past|this)\s(?P<unit>week|weekend|month|year|{_any(WEEKDAYS)}))(?!\w)"
 )
@@ -158,7 +159,7 @@ def _months_later(moment: datetime, months: int) -> datetime:
     return moment.replace(year=max(year, 1), month=month + 1, day=1)
 
 
-AHEAD = re.compile(
+AHEAD = regex(
     r"\b(?:will|won't|going to|tomorrow|upcoming|next (?:week|month|year|spring|summer|autumn|winter)|wird|werden"
     r"|demnächst|nächste[nrs]?|demain|prochaine?|mañana|próxim[oa]|volgende?)\b",
     re.IGNORECASE,
@@ -186,7 +187,7 @@ def beginning_of(text: str, said_at: datetime) -> datetime | None:
 
 # --- the ranking ---
 
-WORD = re.compile(r"\w+")
+WORD = regex(r"\w+")
 
 
 @dataclass(frozen=True)

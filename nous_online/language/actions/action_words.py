@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+from nous_online.core.patterns import regex
 from nous_online.language.actions.commands import MANNERS, WITH_MANNERS, read_command
 from nous_online.language.actions.rules import ASK_FIRST, FORBIDDEN, RULE, active, read_rule
 from nous_online.language.lexicon import FUNCTION_WORDS, MONTHS, OPPOSITES, RIVALS, tables, word_list
@@ -20,20 +21,20 @@ from nous_online.language.pairs.reading import stem
 
 MOST_CHARACTERS = 2000  # read of one part of an action; later text is mostly data
 DENYING_REACH = 2  # content words after a "not" that it negates
-WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+")
-CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+WORD = regex(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+")
+CAMEL = regex(r"(?<=[a-z])(?=[A-Z])")
 PHRASES = (
-    (re.compile(r"\b(?:turn|switch)(?:ed|ing|s)? ((?:\w+ ){0,3})off\b"), r" disable \1 "),
-    (re.compile(r"\b(?:turn|switch)(?:ed|ing|s)? ((?:\w+ ){0,3})on\b"), r" enable \1 "),
-    (re.compile(r"\b(?:roll|push)(?:ed|ing|s)? ((?:\w+ ){0,4})(?:out|live)\b"), r" deploy \1 "),
-    (re.compile(r"\broll(?:ed|ing|s)? ((?:\w+ ){0,3})back\b|\brollback\b"), r" revert \1 "),
-    (re.compile(r"\blog(?:ged|ging|s)? (?:in|out|on|off)\b"), " session "),
-    (re.compile(r"(?<![\w-])-{1,2}(?:f|force)\b(?!-)"), " force "),
-    (re.compile(r"\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b"), " execute code "),
-    (re.compile(r"\b(?:to|on|onto|into) (main|master)\b(?! [a-z])"), r" to \1 branch "),
-    (re.compile(r"\bhttps?://"), " internet "),
-    (re.compile(r"\b0\.0\.0\.0/0"), " internet public "),
-    (re.compile(r"n['\u2019]t\b"), " not "),
+    (regex(r"\b(?:turn|switch)(?:ed|ing|s)? ((?:\w+ ){0,3})off\b"), r" disable \1 "),
+    (regex(r"\b(?:turn|switch)(?:ed|ing|s)? ((?:\w+ ){0,3})on\b"), r" enable \1 "),
+    (regex(r"\b(?:roll|push)(?:ed|ing|s)? ((?:\w+ ){0,4})(?:out|live)\b"), r" deploy \1 "),
+    (regex(r"\broll(?:ed|ing|s)? ((?:\w+ ){0,3})back\b|\brollback\b"), r" revert \1 "),
+    (regex(r"\blog(?:ged|ging|s)? (?:in|out|on|off)\b"), " session "),
+    (regex(r"(?<![\w-])-{1,2}(?:f|force)\b(?!-)"), " force "),
+    (regex(r"\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b"), " execute code "),
+    (regex(r"\b(?:to|on|onto|into) (main|master)\b(?! [a-z])"), r" to \1 branch "),
+    (regex(r"\bhttps?://"), " internet "),
+    (regex(r"\b0\.0\.0\.0/0"), " internet public "),
+    (regex(r"n['\u2019]t\b"), " not "),
 )
 """Phrases, each with a word of the same meaning."""
 
@@ -74,20 +75,20 @@ TELLING = DENIALS | LACKS | PREPOSITIONS | word_list("telling")
 """Small words with another of which an action is another one: "push from main" is no "push to main"."""
 PARTICLES = {"in": "out", "out": "in", "on": "off", "off": "on", "up": "down", "down": "up"}
 VALUES = (*(frozenset(map(root, group)) for group in RIVALS), roots("production staging development local sandbox"))
-ONLY = re.compile(
+ONLY = regex(
     r"\A(?:only|(?:nobody|no one|no (?!one\b)\w{1,40}) (?:but|except|other than|besides|apart from|save)|nur|seule?|s[oó]lo) (.{1,60}?) (?:may|can|should|must|is allowed to|are allowed to|darf|dürfen|peut|peuvent|puede|pueden) (.*)\Z",
     re.IGNORECASE | re.DOTALL,
 )
-PROHIBITS = re.compile(
+PROHIBITS = regex(
     r"\b(?:never|nobody|no one|forbidden|prohibited|cannot|(?:do|must|may|should) not|(?:do|must|should|ca)n['\u2019]t|not (?:allowed|permitted))\b",
     re.IGNORECASE,
 )
-EXCEPT = re.compile(
+EXCEPT = regex(
     r"\b(?:unless|except|except (?:when|if|with|after|for)|if not|only after|before(?= (?:\S+ ){1,6}(?:has|have|is|are|was)\b)|ohne|sans|sin|es sei denn|außer|sauf|à moins que|a menos que|salvo|excepto)\b",
     re.IGNORECASE,
 )
 """Words before the condition under which a rule allows the act."""
-FOREIGN_CLOCK = re.compile(
+FOREIGN_CLOCK = regex(
     r"\b(um|ab|nach|vor|à|après|avant|dès|a las|después de las|antes de las) (\d{1,2})(?:[:.h](\d\d))?(?: ?(?:uhr|h|horas)\b|(?<=las \d)\b|(?<=las \d\d)\b)",
     re.IGNORECASE,
 )
@@ -101,15 +102,15 @@ CLOCK_WORDS = {
     )
     for word in words.split("|")
 }
-QUESTION = re.compile(
+QUESTION = regex(
     r"\?[\"'\u201d)]*\s*\Z|\A(?:should|could|may|can|does|did|is|are|who|what|when|how|why|which|whether)\b",
     re.IGNORECASE,
 )
-REPORT = re.compile(
+REPORT = regex(
     r"\b(?:yesterday|last (?:night|week|month|year|summer|winter)|(?:minutes?|hours?|days?|weeks?|months?|years?) ago)\b",
     re.IGNORECASE,
 )
-REFUSAL = re.compile(
+REFUSAL = regex(
     r"\A\W*(?:never|don['\u2019]?t|do not|refuse|decline|note\b|(?:we|i)(?:['\u2019]m| am| are|['\u2019]re)? (?:not|never|don['\u2019]?t|do not"
     r"|cannot|can['\u2019]?t|won['\u2019]?t)|i(?:['\u2019]m| am) (?:sorry|afraid))|\b(?:said no|no comment|as (?:it|they) (?:is|are))\b"
     r"|\b(?:is|are) (?:not (?:for|allowed)|forbidden|confidential)\b|\bkeep\b.{1,60}\baway\b",
@@ -132,8 +133,8 @@ DENIED_WORDS = 4  # words after a "no" in its scope
 ENDS_DENIAL = frozenset({"but", "and", "so"})
 UNSAID = word_list("unsaid") | {*MONTHS, *SEASONS, *WEEKDAYS, *(f"{day}s" for day in WEEKDAYS)}
 """Words left out of clauses: they don't change one, or are compared as conditions of time."""
-LONG_ADVERB = re.compile(r"\A\w{4,200}ly")
-SEGMENT = re.compile(
+LONG_ADVERB = regex(r"\A\w{4,200}ly")
+SEGMENT = regex(
     r"(?<!\s)\s++(?=(?:to|in|on|at|for|from|by|with|without|while|during|before|after|into|onto|over|above|below|under|via|behind"
     r"|of|against|between|when|until|than|as|about|through|outside|inside|near|more|less|larger|older)\b)"
 )

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from nous_online.core.patterns import regex
 from nous_online.language.lexicon import tables, word_list
 
 TABLE = tables()["commands"]
@@ -33,13 +34,13 @@ PLAIN_OPTIONS = frozenset(word for row in OPTIONS.values() for word in row.value
 MANNERS = PLAIN_OPTIONS - ADDED_DEEDS
 """What they say of how a deed is done: "force"."""
 WITH_MANNERS = DEED_WORDS | {name.rpartition("-")[2] for name in OPTIONS}
-TOKEN = re.compile(r"'[^']*'|\"[^\"]*\"|&&|\|\||[;|&\n]|[^\s'\"|;&`]+")
+TOKEN = regex(r"'[^']*'|\"[^\"]*\"|&&|\|\||[;|&\n]|[^\s'\"|;&`]+")
 SEPARATORS = frozenset(["&&", "||", ";", "|", "&", "\n"])
-ASSIGNMENT = re.compile(r"\A[A-Z_]\w{0,60}=")
-CLUSTER = re.compile(r"\A-[A-Za-z]{2,5}\Z")
-NEW_BRANCH = re.compile(r"\A-[bBcC]\Z")
-READING = re.compile(r"(?:select|show|explain|\\d)\b", re.IGNORECASE)
-LETTERS = re.compile(r"[a-z]+")
+ASSIGNMENT = regex(r"\A[A-Z_]\w{0,60}=")
+CLUSTER = regex(r"\A-[A-Za-z]{2,5}\Z")
+NEW_BRANCH = regex(r"\A-[bBcC]\Z")
+READING = regex(r"(?:select|show|explain|\\d)\b", re.IGNORECASE)
+LETTERS = regex(r"[a-z]+")
 MOST_SUBCOMMANDS = 4  # words behind a tool among which its deed is sought
 MOST_CARRIED = 2  # commands within a command: "ssh db-1 docker exec web rm -rf /data"
 LONGEST_PLACE = 200

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from nous_online.core.patterns import regex
 from nous_online.language.actions.action_words import (
     LACKS,
     MOST_CHARACTERS,
@@ -36,19 +37,19 @@ from nous_online.language.actions.triggers import (
 
 Stance = Literal["kept", "broken", "mentioned", "unsaid"]
 """What an action says of a condition: that the trigger does not apply, that it does, something, or nothing."""
-LEADING = re.compile(
+LEADING = regex(
     r"\A((?:without|unless|during|while|when|after|until|outside)\b[^,]{1,80}), (.*)\Z",
     re.IGNORECASE | re.DOTALL,
 )
 OPENERS = (
     r"(?:without|during|while|when|whenever|before|after|until|während|pendant|durante|outside (?=.{0,20}\bhours))\s"
 )
-CONDITIONS = re.compile(
+CONDITIONS = regex(
     rf"(?<=\S)\s+(?={OPENERS}|(?:above|over|more than|exceeding|at least|below|under|less than)\s\S*\d\S*(?:\s\w+)?(?:\s{OPENERS}|\Z))",
     re.IGNORECASE,
 )
 """Where a condition of the act begins: an exception, a time or an amount."""
-CLOCK_BEFORE_VERB = re.compile(r"\A((?:before|after|at|from) \d\d:\d\d) (.+)\Z", re.DOTALL)
+CLOCK_BEFORE_VERB = regex(r"\A((?:before|after|at|from) \d\d:\d\d) (.+)\Z", re.DOTALL)
 """In German the verb comes last: "after 22:00 staubsaugen"."""
 CONSENTING = roots(
     "approval approve consent consented permission ask asking agree agreement agreed ok okay confirm confirmation confirming sign-off"
@@ -56,16 +57,16 @@ CONSENTING = roots(
     " freigabe zustimmung erlaubnis genehmigung accord approbation autorisation permiso aprobación autorización permission"
 )
 """Words of a condition that somebody agrees."""
-AGREED = re.compile(
+AGREED = regex(
     r"\b(?:(?:pre-?)?approved|agreed|consented|confirmed|authori[sz]ed|permitted|allowed|cleared|green-?lit|signed (?:it |this )?off|sign-off (?:from|by)"
     r"|ok|okay|okayed|ok'd|(?:said|says) (?:yes|so|that)|go-ahead|asked (?:me|us|for it)|freigegeben|genehmigt|zugestimmt|erlaubt|approuvé|autorisé|d'accord|aprobado|autorizado)\b"
     r"(?!\s*[=:]\s*(?:false|none|no|0)\b)",
     re.IGNORECASE,
 )
 """How an action says that somebody did agree."""
-WITH = re.compile(r"\bwith\b([^,.;:]*)", re.IGNORECASE)
+WITH = regex(r"\bwith\b([^,.;:]*)", re.IGNORECASE)
 _ITEM = r"[\w'/@=-]++(?:\.[\w/-]++){0,9}+"
-EITHER = re.compile(
+EITHER = regex(
     rf"(?<![\w'./@=-])(?P<first>{_ITEM}(?:, (?!or ){_ITEM}(?: (?!or ){_ITEM})?+){{0,3}}+),? or (?P<last>{_ITEM}(?: {_ITEM}){{0,5}}?)"
     r"(?= (?:to|with|for|from|of|in|on|at|by|into|as|that|which|who|over|outside|about|during|than|older|newer|larger|bigger|smaller|more|less"
     r"|when|while|if|unless|without|before|after|until|under|above|below|between|since|against|through|near|containing|including)\b|[,.;]|\Z)",
@@ -75,11 +76,9 @@ EITHER = re.compile(
 
 
 LONGEST_THING = 3  # words
-ANOTHER_DEED = re.compile(r"\w{2,30} (?:the|a|an|any|our|your|their|my|his|her|its) \w", re.IGNORECASE)
-DETERMINED = re.compile(r"\b(?:the|a|an|any|our|your|their|my|his|her|its|all)\s*+\Z", re.IGNORECASE)
-OF_THE_LAST = re.compile(
-    r"\A with (?:[\w'-]{1,40}+ ){1,4}?((?:to|outside|into|from|via|over|by|at|in|on) .*)\Z", re.DOTALL
-)
+ANOTHER_DEED = regex(r"\w{2,30} (?:the|a|an|any|our|your|their|my|his|her|its) \w", re.IGNORECASE)
+DETERMINED = regex(r"\b(?:the|a|an|any|our|your|their|my|his|her|its|all)\s*+\Z", re.IGNORECASE)
+OF_THE_LAST = regex(r"\A with (?:[\w'-]{1,40}+ ){1,4}?((?:to|outside|into|from|via|over|by|at|in|on) .*)\Z", re.DOTALL)
 """What may be said of the last thing alone, as the first one has a word of its own before it."""
 TAKING_WITH = roots(
     "share discuss talk speak mix combine blend replace swap exchange connect contact meet trade fill load"

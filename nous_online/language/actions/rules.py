@@ -12,25 +12,26 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 
+from nous_online.core.patterns import regex
 from nous_online.language.lexicon import FUNCTION_WORDS, tables, word_list
 
-RULE = re.compile(
+RULE = regex(
     r"\A(?:please )?(?:(?:you|we|i|nobody|no one|the agent|agents) )?(?:(?:must|should|may|shall|can|do|does|are|is) ?)?"
     r"(?:(never)|n[o']t|don['\u2019]?t|avoid|refrain from|nicht|niemals|nie|keine?n?|ne (?:pas|jamais)|nunca|(no)\b(?! one))"
     r"(?: (?:ever|to|allowed|permitted))*\s+",
     re.IGNORECASE,
 )
 """The start of a rule: "never …", "you must not …", "no …"."""
-FORBIDDEN = re.compile(
+FORBIDDEN = regex(
     r"(?<=\S)\s++(?:is|are) (?:strictly )?(?:forbidden|prohibited|not (?:allowed|permitted)|banned|taboo|off limits)\W*\Z",
     re.IGNORECASE,
 )
-PASSIVE = re.compile(
+PASSIVE = regex(
     r"\A(.{1,80}?) (?:must|may|should|can|shall|(?:is|are)(?= never| not))(?: never| not|not)(?: ever)? (?:to )?be (\w+(?:(?:, \w+){0,3},? or \w+)?)(.*)\Z",
     re.IGNORECASE | re.DOTALL,
 )
-WORD = re.compile(r"\w+")
-SUBJECT_END = re.compile(r" (?:must|may|should|can|shall|is|are|has|have) ")
+WORD = regex(r"\w+")
+SUBJECT_END = regex(r" (?:must|may|should|can|shall|is|are|has|have) ")
 _STAFF = (
     r"(?:(?:all|the|our|any|every|your) )?(?:you|we|they|staff(?: members?)?|employees?|personnel|team(?: members?)?|everyone|everybody|anyone|anybody"
     r"|agents?|assistants?|bots?|workers?|colleagues?|members of staff)"
@@ -39,7 +40,7 @@ _STAFF = (
 _EVER = r"(?:ever|never|please|under any circumstances?|in any circumstances?|at any time|for any reason|in any case|no matter what|on any account)"
 _LABEL = r"(?:(?:rule|policy|important|note|warning|reminder|nb|attention)(?: \d{1,3})?: )?(?:please,? )?"
 LEAD_INS = tuple(
-    re.compile(rf"\A{_LABEL}{each}", re.IGNORECASE)
+    regex(rf"\A{_LABEL}{each}", re.IGNORECASE)
     for each in (
         r"(?:it(?: is|['\u2019]?s) )?(?:strictly |absolutely |expressly )?(?:forbidden|prohibited|not (?:allowed|permitted)|against (?:the |our |company )?(?:rules?|policy))(?: for [\w ]{1,40}?)? to ",
         rf"(?:absolutely |really )?(?:never|do not|don['\u2019]t)(?:,? {_EVER},?){{1,3}} ",
@@ -51,38 +52,38 @@ LEAD_INS = tuple(
 )
 """Openings of a rule that all say "never"."""
 _NOT = r"(?: never| not|not|n['\u2019]t)"
-MUST_NOT = re.compile(
+MUST_NOT = regex(
     rf"\A([^,.;:]{{1,60}}?) (?:(?:must|may|should|can|shall){_NOT}|(?:is|are){_NOT} (?:(?:allowed|permitted|supposed) )?to)(?: ever)? (?!be )(?=\w)",
     re.IGNORECASE,
 )
-NONE_MAY = re.compile(
+NONE_MAY = regex(
     r"\Ano (?!one\b)([^,.;:]{1,60}?) (?:(?:must|may|should|can|shall)|(?:is|are) (?:(?:allowed|permitted|supposed) )?to)(?: ever)? (?!be |not )(?=\w)",
     re.IGNORECASE,
 )
 """Openings of a rule that names who, or what, must not do the act: "interns must not …", "no intern may …"."""
-EMPHASIS = re.compile(rf"(?<=\w),? (?:{_EVER}|whatsoever|whatever happens|at all|either)\W{{0,3}}\Z", re.IGNORECASE)
-ASIDE = re.compile(
+EMPHASIS = regex(rf"(?<=\w),? (?:{_EVER}|whatsoever|whatever happens|at all|either)\W{{0,3}}\Z", re.IGNORECASE)
+ASIDE = regex(
     r", (?:not even|even|including|especially|particularly|in particular|such as|for example|e\.g\.)\s[^,;.!]{1,80}(?:,|(?=[.;!]|\Z))",
     re.IGNORECASE,
 )
 """What stresses a case of the act: "never call customers, not even regulars"."""
-PARTINGS = re.compile(
+PARTINGS = regex(
     r"[.!]\s|[;:]\s|,\s|\n|\s[-\u2013\u2014]+\s|\u2014|\s\((?=[^()]{1,200}\)\W{0,3}\Z)|\s(?:and|but|or)\s(?=(?:never|do not|don['\u2019]t)\s)"
 )
 NEVER = ("never ", "do not ", "don't ", "don\u2019t ")
-SENTENCE_END = re.compile(r"[.;!]\s")
-LISTED = re.compile(r"\b(?:following|these|this): ", re.IGNORECASE)
+SENTENCE_END = regex(r"[.;!]\s")
+LISTED = regex(r"\b(?:following|these|this): ", re.IGNORECASE)
 ABBREVIATIONS = frozenset(["mr", "mrs", "ms", "dr", "st", "no", "vs", "approx", "e.g", "i.e"])
-ASK_FIRST = re.compile(
+ASK_FIRST = regex(
     r"\A(?:always )?(ask|check|confirm|consult|tell|inform|notify)\b(.{0,60}?) before (.*)\Z", re.IGNORECASE | re.DOTALL
 )
-PRONOUN = re.compile(r"\A((?:never|do not|don['\u2019]t) [\w-]{1,40}(?: \w{1,20})?) (it|them)\b", re.IGNORECASE)
+PRONOUN = regex(r"\A((?:never|do not|don['\u2019]t) [\w-]{1,40}(?: \w{1,20})?) (it|them)\b", re.IGNORECASE)
 """A deed with its object said before."""
-ONLY_SOMEBODY = re.compile(
+ONLY_SOMEBODY = regex(
     r"\Aonly (.{1,40}?) (?:may|can|should|must|is allowed to|are allowed to)(?: (?:do (?:so|that|this|it)|so))?\W{0,3}\Z",
     re.IGNORECASE,
 )
-ONLY_THEN = re.compile(r"\A(?:but )?only (?:(?:if|when|once|after)\b|(with)\b)", re.IGNORECASE)
+ONLY_THEN = regex(r"\A(?:but )?only (?:(?:if|when|once|after)\b|(with)\b)", re.IGNORECASE)
 OBJECTS_SAID = frozenset(["it", "them", "that", "this", "these", "those", "him", "her", "so", "either"])
 FINITE = OBJECTS_SAID | frozenset(
     [

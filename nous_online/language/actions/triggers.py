@@ -8,13 +8,13 @@ computed, and the cosine is used twice: of action and whole trigger, and of acti
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from math import exp
 from operator import attrgetter
 
 from nous_online.core.errors import InvalidInput
+from nous_online.core.patterns import regex
 from nous_online.language.actions.action_words import (
     DENIALS,
     LACKS,
@@ -52,23 +52,23 @@ PARTS_OF_DAY: dict[str, Span] = {
     "evening": (1050, 1439), "tonight": (1050, 1439), "night": (1260, 1439),
 }  # fmt: skip
 OFFICE_HOURS: Span = (540, 1020)
-WORD = re.compile(r"[A-Za-z]+")
-LATER_HALF = re.compile(r"\b(?:afternoon|evening|tonight|night)\b")
+WORD = regex(r"[A-Za-z]+")
+LATER_HALF = regex(r"\b(?:afternoon|evening|tonight|night)\b")
 AMBIGUOUS_MONTHS = {"may", "march"}
-SPOKEN_HOUR = re.compile(
+SPOKEN_HOUR = regex(
     rf"\b(at|since|until|from|half past) (\d{{1,2}}|{'|'.join(NUMBER_WORDS)})\b"
     r"(?=\s*(?:$|[,.;)]|(?:in|on|o'?clock|today|tomorrow|this|and|with)\b))"
 )
-OF_OFFICE_HOURS = re.compile(
+OF_OFFICE_HOURS = regex(
     r"\b(outside|after|out of|beyond|during|in|within) (?:\w+ )?(?:working|business|office|opening) hours\b"
 )
 WITHIN = frozenset({"during", "in", "within"})
-RELATION = re.compile(r"\b(before|until|after|past|later than|earlier than)\b")
-COMPARISON = re.compile(
+RELATION = regex(r"\b(before|until|after|past|later than|earlier than)\b")
+COMPARISON = regex(
     r"\b(above|over|more than|(?:larg|bigg|great|long|old|high)er than|exceeding|at least"
     r"|below|under|less than|fewer than|(?:small|short|young|low)er than)\s+(?=[$€£]?\d|\w+\b)"
 )
-LACKING_NUMBER = re.compile(rf"\b(?:without|lacking|missing) (?:at least )?(?:\d+|{'|'.join(NUMBER_WORDS)})\b")
+LACKING_NUMBER = regex(rf"\b(?:without|lacking|missing) (?:at least )?(?:\d+|{'|'.join(NUMBER_WORDS)})\b")
 UPWARD = ("above", "over", "more", "larg", "bigg", "great", "long", "old", "high", "exceed", "at least")
 
 
@@ -177,26 +177,26 @@ def compares_upward(action: str) -> bool | None:
 OTHER_FORM = 0.9  # strength of a match by a common beginning: "medical", "medicine"
 NEAR_WORD = 0.5  # least strength of a match between a word of the action and one of the trigger
 SAME_BEGINNING = 5  # letters
-NAMED_THING = re.compile(r"[./\\][A-Za-z_][\w./\\-]|\w-\d|\w==\d")
+NAMED_THING = regex(r"[./\\][A-Za-z_][\w./\\-]|\w-\d|\w==\d")
 KINDS = frozenset(map(root, KIND_NOUNS | word_list("kinds")))
 """Nouns that may be missing where a specific word stands: "main" says enough of "the main branch"."""
 KINDS_OF_NAMED = frozenset(map(root, word_list("kinds_of_named")))  # kinds of things with a file, path or host name
 ADDED = frozenset(map(root, ADDED_DEEDS))
-FIGURES = re.compile(r"\d+")
-FINISHED = re.compile(r"\b(?:done|finished|over|ended|completed?)\b")
+FIGURES = regex(r"\d+")
+FINISHED = regex(r"\b(?:done|finished|over|ended|completed?)\b")
 EXCLUSIVE = (
-    (re.compile(r"\b(?:all|every|everyone|everybody|whole|entire)\b"), re.compile(r"\bonly\b")),
+    (regex(r"\b(?:all|every|everyone|everybody|whole|entire)\b"), regex(r"\bonly\b")),
     (
-        re.compile(r"\b(?:another|other|others|else's|someone's|somebody's)\b"),
-        re.compile(r"\b(?:my|his|her|its|our|their|your) own\b"),
+        regex(r"\b(?:another|other|others|else's|someone's|somebody's)\b"),
+        regex(r"\b(?:my|his|her|its|our|their|your) own\b"),
     ),
-    (re.compile(r"\b(?:your|my|our|their|his|her) own\b"), re.compile(r"\b(?:another|other)\b")),
-    (re.compile(r"\b(?:alone|by (?:my|your|him|her)self)\b"), re.compile(r"\btogether\b")),
+    (regex(r"\b(?:your|my|our|their|his|her) own\b"), regex(r"\b(?:another|other)\b")),
+    (regex(r"\b(?:alone|by (?:my|your|him|her)self)\b"), regex(r"\btogether\b")),
 )
 """Wordings of a trigger, each with the wordings of an action that exclude it."""
 THEMSELVES, FOR_THEM = (
-    re.compile(r"\b(?:themselves|themself|himself|herself)\b"),
-    re.compile(r"\bfor (?:them|him|her)\b"),
+    regex(r"\b(?:themselves|themself|himself|herself)\b"),
+    regex(r"\bfor (?:them|him|her)\b"),
 )
 """What the trigger warns of leaving to somebody, and the action does for them."""
 
@@ -441,11 +441,11 @@ def lack(clause: Clause, action: str, *, is_denying: bool) -> bool | None:
 
 
 WILDCARD, LINE, EDGE = "*", "\n", "\x00"  # Postgres stores no NUL in a text, so it can mark the edges of words
-SPACES = re.compile(r"[^\S\n]+")
-WHITE_SPACE = re.compile(r"\s+")
-LINE_ENDS = re.compile(r" ?\n\s*+")  # in a text whose other white space is single
-WORD_EDGES = re.compile(r"\b")
-PIECES = re.compile(r"\\\*|\*|[^*\\]+|\\")
+SPACES = regex(r"[^\S\n]+")
+WHITE_SPACE = regex(r"\s+")
+LINE_ENDS = regex(r" ?\n\s*+")  # in a text whose other white space is single
+WORD_EDGES = regex(r"\b")
+PIECES = regex(r"\\\*|\*|[^*\\]+|\\")
 
 
 def folded(text: str) -> str:

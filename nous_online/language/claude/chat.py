@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from nous_online.core.deadline import Deadline
+from nous_online.core.patterns import regex
 from nous_online.language.claude.client import ALLOW_MORE, Client, checked_key, checked_url, json_of, patience
 from nous_online.language.claude.replies import (
     Failure,
@@ -37,8 +38,8 @@ REFUSING = frozenset({400, 404, 415, 422, 501})
 SCHEMA, LIMIT = "response_format", "max_completion_tokens"
 SCHEMA_WORDS = (SCHEMA, "schema", "structured", "grammar")  # in the message of a server that refuses the schema
 INSTRUCTION = "\n\nAnswer with one JSON object alone, without a word around it. Its JSON schema:\n"
-THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
-FENCED = re.compile(r"\A```[a-z]*\n(.*)\n```\Z", re.DOTALL)
+THOUGHT = regex(r"\A\s*<think>.*?</think>", re.DOTALL)
+FENCED = regex(r"\A```[a-z]*\n(.*)\n```\Z", re.DOTALL)
 
 
 class Chat(Client["openai.OpenAI"]):

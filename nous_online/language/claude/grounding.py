@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from nous_online.core.patterns import regex
 from nous_online.language.lexicon import FUNCTION_WORDS, word_list
 from nous_online.language.pairs.guards import negations, same_date, same_number
 from nous_online.language.pairs.reading import Date, Number, Reading, clock, read, stem, unmatched_times
@@ -24,12 +24,12 @@ LEAST_ALIKE = 0.6  # share of a sentence's content words from which another sent
 ADVERBS = OPENERS | word_list("adverbs")  # capitalised first words that are no names: "Meanwhile Orla …"
 
 _QUOTES = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"'})
-_DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
-_WORD = re.compile(r"[^\W\d_][\w'’]*")
+_DIGITS = regex(r"\d+(?:[.,:]\d+)*")
+_WORD = regex(r"[^\W\d_][\w'’]*")
 _OPENING = (":", ";", '"', "—", "–")
-_MARKS = re.compile(r"[.,:]")
-_VALUE = re.compile(r"\d{1,300}(?:\.\d+)?")
-_POSSESSIVE = re.compile(r"['’](?:s|S)?$")
+_MARKS = regex(r"[.,:]")
+_VALUE = regex(r"\d{1,300}(?:\.\d+)?")
+_POSSESSIVE = regex(r"['’](?:s|S)?$")
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 
+from nous_online.core.patterns import regex
 from nous_online.language.lexicon import MONTH_NUMBERS
 
 STARTS = (
@@ -12,7 +13,7 @@ STARTS = (
     r"|a partir del?|desde|a partire da(?:l|ll)?|vanaf"
 )
 MONTH = "|".join(sorted(map(re.escape, MONTH_NUMBERS), key=len, reverse=True))
-BEGINNING = re.compile(
+BEGINNING = regex(
     rf"(?<![\w'-])(?P<start>{STARTS})\s(?:the\s|dem\s|le\s|el\s|il\s)?"
     r"(?:(?P<day>\d{1,2})(?:st|nd|rd|th|er|[.º°])?\s(?:of\s|de\s)?)?"
     rf"(?P<month>{MONTH})\b\.?(?:\s(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:.]))?"
@@ -20,12 +21,12 @@ BEGINNING = re.compile(
     r"(?!\s?[-\u2013]|\s(?:to|until|till|through|bis|à|au|hasta|tot)\b)",
     re.IGNORECASE,
 )
-COMING = re.compile(
+COMING = regex(
     r"\b(?:next (?:month|year)|nächste[ns] (?:monats?|jahres?|jahr)|mois prochain|an(?:née)? prochaine?"
     r"|(?:mes|año) que viene|próximo (?:mes|año)|volgende maand|volgend jaar)\b",
     re.IGNORECASE,
 )
-YEARS_END = re.compile(
+YEARS_END = regex(
     r"\b(?:after (?:christmas|xmas|(?:the )?new year)|nach (?:weihnachten|neujahr)"
     r"|après noël|después de (?:navidad|reyes))\b",
     re.IGNORECASE,

@@ -10,18 +10,19 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from nous_online.core.patterns import regex
 from nous_online.language.lexicon import LEAD_IN, OWN
 from nous_online.language.pairs.reader import content_of
 
-SENTENCE = re.compile(
+SENTENCE = regex(
     r"(?<=[\w)\"'!?]{2}[.!?])(?<!\b[DMS][rst]\.)(?<!\bMrs\.)(?<!\bProf\.)\s+|\n+"  # no initials, no titles
     r"|(?<=\w\.\.)\s+|(?<=\.\.\.)\s+"  # as people type: "Osric is off.. the van too"
 )
-CLAUSE = re.compile(
+CLAUSE = regex(
     r"(?<=[.!?])\s+|\n+|[;:]\s|,\s(?:(?:and|but|so|which|while)\s)?|\s(?:and|but|so|because|while|though|und|et|y|en|och)\s|\s[-\u2013\u2014]\s",
     re.IGNORECASE,
 )
-EXCLUDED = re.compile(
+EXCLUDED = regex(
     r" ?[(\[](?:(?:but|and) )?(?:not|never|except(?:ing)?|excluding|other than|apart from) [^()\[\]]{1,80}[)\]]",
     re.IGNORECASE,
 )

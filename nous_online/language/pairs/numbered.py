@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from nous_online.core.patterns import regex
 from nous_online.language.lexicon import (
     ARTICLES,
     ATTRIBUTES,
@@ -20,21 +21,21 @@ from nous_online.language.lexicon import (
     word_list,
 )
 
-WORD = re.compile(r"[^\W_](?:[\w'\u2019.:%/-]*\w)?%?|\S")
-CODE = re.compile(r"(?:[a-z]{1,5}[/-]?)?\d{1,9}(?:[/-][a-z\d]{1,9}){0,3}[a-f]?")
+WORD = regex(r"[^\W_](?:[\w'\u2019.:%/-]*\w)?%?|\S")
+CODE = regex(r"(?:[a-z]{1,5}[/-]?)?\d{1,9}(?:[/-][a-z\d]{1,9}){0,3}[a-f]?")
 """A number or code that may name a thing: "12", "12b", "bx-17", "2024-118", but not "3.11", "9:30" or "40kg"."""
-NO_CODE = re.compile(r"\d{1,2}[/-]\d{1,2}|\d{4}-\d\d-\d\d|v\d+")  # a score or hours ("9-17"), a day, a version
-NUMBER_MARK = re.compile(
+NO_CODE = regex(r"\d{1,2}[/-]\d{1,2}|\d{4}-\d\d-\d\d|v\d+")  # a score or hours ("9-17"), a day, a version
+NUMBER_MARK = regex(
     r"(?:\b(?:n[or]|num|number|nummer|número|numéro)\b\.?|n[º°]|#)\s?(?=[a-z]{0,5}[/-]?\d)", re.IGNORECASE
 )
 """What may stand between a thing and its number: "Rechnung Nr. 1041"."""
 OPENING = ARTICLES | frozenset({"der", "die", "das", "den", "dem", "el", "la", "le", "les", "los", "las"})
 OF = frozenset({"of", "de", "du", "del", "von"})
-OF_WHAT = re.compile(r"(?:of|de|du|del|von|des|der) (?!\d)", re.IGNORECASE)
-LABELLING = re.compile(r"\A(?:\s?[:\u2013\u2014-]\s|\W*\Z)")
-STATE = re.compile(r"\A(?![\w-]{1,30}(?:s|ly)\b)([a-zß-ÿ-]{4,30})\W*\Z")
+OF_WHAT = regex(r"(?:of|de|du|del|von|des|der) (?!\d)", re.IGNORECASE)
+LABELLING = regex(r"\A(?:\s?[:\u2013\u2014-]\s|\W*\Z)")
+STATE = regex(r"\A(?![\w-]{1,30}(?:s|ly)\b)([a-zß-ÿ-]{4,30})\W*\Z")
 """A last word that is no plural: "Gerät 12 defekt", but not "Klasse 24 Kinder" or "class 24 pupils"."""
-IS = re.compile(r"(?:is|was|runs|ist|war|wird|es|est) (?:(?:now|jetzt|ahora|maintenant) )?", re.IGNORECASE)
+IS = regex(r"(?:is|was|runs|ist|war|wird|es|est) (?:(?:now|jetzt|ahora|maintenant) )?", re.IGNORECASE)
 JOINTS = frozenset({"and", "or", "but", "und", "oder", "aber", "y", "o", "pero", "et", "ou", "mais"})
 PLACING = frozenset({"in", "at", "on", "from", "im", "am", "auf", "en", "dans", "à"})
 PICKED = word_list("singling") | word_list("owning")
@@ -45,7 +46,7 @@ UNNUMBERED = SMALL_WORDS | ATTRIBUTES | DATED | MONTH_NUMBERS.keys() | UNITS.key
 """Words before a number that names no thing: it moves on, is a day or a quantity, or stands behind a small word."""
 DOING = word_list("irregular_past") | word_list("of_persons") | frozenset({"use", "keep", "add", "give"})
 IS_DONE, IS_OF_ONE = map(phrases, ("is_done", "is_of_one"))
-VERB_BEHIND = re.compile(
+VERB_BEHIND = regex(
     r"(?:(?:in|at|on|of|from|to|for|with|by|im|am|von|für|nach|de|del|en|para|à|pour|du|au)"
     r"(?: [\w'\u2019-]{1,30}){1,3}? )?"
     rf"(?P<verb>{phrases('tells_of_one').pattern})",

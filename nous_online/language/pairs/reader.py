@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nous_online.core.errors import Unavailable
+from nous_online.core.patterns import regex
 from nous_online.language.lexicon import FOREIGN_WORDS, FUNCTION_WORDS, SMALL_WORDS
 from nous_online.language.minilm import session, tokenizer, word_pieces
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / "model"
 OUTCOMES = ("same", "update", "negation", "distinct", "refines", "vaguer", "contradiction")
 """What the later statement may do to the earlier, in the order of the model's columns (training/pairs/README.md)."""
-WORD = re.compile(r"[^\W\d_]+")
-WORD_OR_NUMBER = re.compile(r"(?:[^\W_]|[\u0300-\u036f\u064b-\u0652\u0900-\u0963\u0966-\u0dff])+")
+WORD = regex(r"[^\W\d_]+")
+WORD_OR_NUMBER = regex(r"(?:[^\W_]|[\u0300-\u036f\u064b-\u0652\u0900-\u0963\u0966-\u0dff])+")
 """Letters and digits, with the signs for vowels that Hindi, Tamil or Arabic write beside them."""
-PLAIN_WORD = re.compile(r"[a-z0-9]+")
+PLAIN_WORD = regex(r"[a-z0-9]+")
 """The same in lower case and ASCII, where it is found in half the time."""
-UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
+UNSPACED = regex(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
 """Thai, kana and Chinese characters, written without spaces between words."""
-GROUPING = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-NO_FRACTION = re.compile(r"(?<![\d.])(\d{3,12})\.0{1,6}(?![\d.]{0,12}\d)")
+GROUPING = regex(r"(?<=\d),(?=\d{3}(?!\d))")
+NO_FRACTION = regex(r"(?<![\d.])(\d{3,12})\.0{1,6}(?![\d.]{0,12}\d)")
 SHORTEST_CONTENT, BEGINNING = 3, 5
 """Letters of a content word at least, and the length of the prefix by which two are compared: endings vary."""
-YEAR = re.compile(r"(?:19|20)\d\d")
+YEAR = regex(r"(?:19|20)\d\d")
 LAST_LATIN = 0x24F
 LEAST_CHANCE = 1e-4
 MOST_TOKENS = 62

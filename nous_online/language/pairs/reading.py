@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+from nous_online.core.patterns import regex
 from nous_online.language.lexicon import COPULAS, FUNCTION_WORDS, MONTHS, NUMBER_WORDS, UNITS, tables, word_list
 
 SINGULAR_VERBS, NO_NAMES = word_list("singular_verbs"), word_list("never_names") | NUMBER_WORDS.keys()
@@ -28,11 +29,11 @@ NOON = 720
 DAWN = 360  # "ten at night" is 22:00, "two at night" is 02:00
 HOURS = {"one": 1, **{word: value for word, value in NUMBER_WORDS.items() if 1 < value <= 12}}
 AMOUNTS = {"quarter": 15, "half": 30, "five": 5, "ten": 10, "twenty": 20, "twenty-five": 25}
-WRITTEN = re.compile(
+WRITTEN = regex(
     r"\b(\d{1,2})(?:[:.](\d{2}))?(?::\d{2})?\s?([ap])\.?m\b\.?|\b([01]?\d|2[0-3]):([0-5]\d)(?::[0-5]\d)?\b|\b(noon|midnight)\b",
     re.IGNORECASE,
 )
-SPOKEN = re.compile(
+SPOKEN = regex(
     rf"\b(?:(?P<part>{'|'.join(AMOUNTS)}|\d{{1,2}}) (?:minutes )?(?P<way>past|(?<=quarter )to|(?<=minutes )to) )?"
     rf"(?P<hour>\d{{1,2}}|{'|'.join(HOURS)})(?:[:.](?P<minute>\d{{2}}))?(?P<whole> o'clock)?"
     r"(?: in the (?P<day>morning|afternoon|evening)\b| at (?P<night>night)\b)?\b",
@@ -93,86 +94,86 @@ def clock(time: int) -> str:
 
 
 FIRST_MARK, LAST_MARK = 0xE000, 0xF8FF  # the private-use characters, more of them than a text has characters
-_MARK = re.compile(f"[{chr(FIRST_MARK)}-{chr(LAST_MARK)}]")
+_MARK = regex(f"[{chr(FIRST_MARK)}-{chr(LAST_MARK)}]")
 MAX_CHARS = 4_000  # read of a text; a difference after them only keeps no two texts apart, it joins none
 _QUOTES = str.maketrans(
     {"‘": "'", "’": "'", "`": "'", "“": '"', "”": '"', "«": '"', "»": '"', "–": "-", "—": "-", "−": "-"}
 )
 _UNDECOMPOSED = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ß": "ss", "æ": "ae", "œ": "oe", "ı": "i"})
-_INITIALS = re.compile(r"\b(?:[A-Z]\.\s?){2,6}|\b[A-Z]\.[A-Z]\b")
-_ALIAS = re.compile(rf"\b(?:{'|'.join(ALIASES)})\b", re.IGNORECASE)
-_COUNTRY = re.compile(r"\bUS\b")  # read as "USA": in lower case it would be the pronoun
-_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:'[^\W\d_]+)?|[^\w\s]", re.UNICODE)
+_INITIALS = regex(r"\b(?:[A-Z]\.\s?){2,6}|\b[A-Z]\.[A-Z]\b")
+_ALIAS = regex(rf"\b(?:{'|'.join(ALIASES)})\b", re.IGNORECASE)
+_COUNTRY = regex(r"\bUS\b")  # read as "USA": in lower case it would be the pronoun
+_WORD = regex(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:'[^\W\d_]+)?|[^\w\s]", re.UNICODE)
 _MONTH = (
     r"(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
     r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
 )
 _DATES = (
-    re.compile(r"\b(?P<y>\d{4})-(?P<m>\d{1,2})-(?P<d>\d{1,2})(?!\d)"),
-    re.compile(
+    regex(r"\b(?P<y>\d{4})-(?P<m>\d{1,2})-(?P<d>\d{1,2})(?!\d)"),
+    regex(
         rf"\b(?P<d>\d{{1,2}})(?:st|nd|rd|th)?\s(?:of\s)?(?P<m>{_MONTH})\b(?:\s?,?\s?(?P<y>\d{{4}})\b)?", re.IGNORECASE
     ),
-    re.compile(
+    regex(
         rf"\b(?P<m>{_MONTH})\s(?:the\s)?(?P<d>\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:\s?,?\s?(?P<y>\d{{4}})\b)?",
         re.IGNORECASE,
     ),
-    re.compile(rf"\b(?P<m>{_MONTH})\s?,?\s?(?:of\s)?(?P<y>\d{{4}})\b", re.IGNORECASE),
+    regex(rf"\b(?P<m>{_MONTH})\s?,?\s?(?:of\s)?(?P<y>\d{{4}})\b", re.IGNORECASE),
 )
-_SLASHED = re.compile(r"(?<![\w/.])(\d{1,2})[/.](\d{1,2})[/.](\d{4}|\d{2})(?![\w/]|\.\d)")
-_BARE_MONTH = re.compile(
+_SLASHED = regex(r"(?<![\w/.])(\d{1,2})[/.](\d{1,2})[/.](\d{4}|\d{2})(?![\w/]|\.\d)")
+_BARE_MONTH = regex(
     r"(?<=\b[a-z]\s)|(?<=[a-z,]\s)(January|February|March|April|May|June|July|August|September|October|November|December)\b"
 )
 _SPOKEN_AMOUNTS = (
-    (re.compile(r"\bhalf an hour\b", re.IGNORECASE), "30 minutes"),
-    (re.compile(r"\b(?:three quarters|three-quarters) of an hour\b", re.IGNORECASE), "45 minutes"),
-    (re.compile(r"\b(?:a )?quarter of an hour\b", re.IGNORECASE), "15 minutes"),
-    (re.compile(r"\b(?:an hour and a half|one and a half hours)\b", re.IGNORECASE), "90 minutes"),
-    (re.compile(r"\b(?:a |one )?fortnight\b", re.IGNORECASE), "14 days"),
-    (re.compile(r"\bhalf a dozen\b", re.IGNORECASE), "6"),
-    (re.compile(r"\bhalf an? (?=[a-z])", re.IGNORECASE), "0.5 "),
-    (re.compile(r"\b(?:a|one) dozen\b", re.IGNORECASE), "12"),
-    (re.compile(r"\b(?:a|one) (?=(?:hundred|thousand|million|billion)\b)", re.IGNORECASE), "1 "),
-    (re.compile(r"\bone (?=point\b)", re.IGNORECASE), "1 "),
-    (re.compile(r"(?<!\w)'(?=[4-9]\d(?![\w']))"), "19"),
+    (regex(r"\bhalf an hour\b", re.IGNORECASE), "30 minutes"),
+    (regex(r"\b(?:three quarters|three-quarters) of an hour\b", re.IGNORECASE), "45 minutes"),
+    (regex(r"\b(?:a )?quarter of an hour\b", re.IGNORECASE), "15 minutes"),
+    (regex(r"\b(?:an hour and a half|one and a half hours)\b", re.IGNORECASE), "90 minutes"),
+    (regex(r"\b(?:a |one )?fortnight\b", re.IGNORECASE), "14 days"),
+    (regex(r"\bhalf a dozen\b", re.IGNORECASE), "6"),
+    (regex(r"\bhalf an? (?=[a-z])", re.IGNORECASE), "0.5 "),
+    (regex(r"\b(?:a|one) dozen\b", re.IGNORECASE), "12"),
+    (regex(r"\b(?:a|one) (?=(?:hundred|thousand|million|billion)\b)", re.IGNORECASE), "1 "),
+    (regex(r"\bone (?=point\b)", re.IGNORECASE), "1 "),
+    (regex(r"(?<!\w)'(?=[4-9]\d(?![\w']))"), "19"),
 )
-_AGES = re.compile(r"\b(under|over)-(\d{1,3})s?\b", re.IGNORECASE)
-_MINUS = re.compile(r"\bminus (?=\d)", re.IGNORECASE)
-_POINT = re.compile(r"\b(\d{1,3}) point (\d)\b(?! ?\d)", re.IGNORECASE)
-_HUNDREDS = re.compile(
+_AGES = regex(r"\b(under|over)-(\d{1,3})s?\b", re.IGNORECASE)
+_MINUS = regex(r"\bminus (?=\d)", re.IGNORECASE)
+_POINT = regex(r"\b(\d{1,3}) point (\d)\b(?! ?\d)", re.IGNORECASE)
+_HUNDREDS = regex(
     r"(?<![\d.,])(\d{1,2}) hundred\b(?: (?:and )?(\d{1,2})(?![\d:]|[.,]\d| ?(?:%|hundred)))?", re.IGNORECASE
 )
-_THOUSANDS = re.compile(
+_THOUSANDS = regex(
     r"(?<![\d.,])(\d{1,3}) thousand,? (?:and )?(\d{1,3})(?![\d:]|[.,]\d| ?(?:%|hundred|thousand))", re.IGNORECASE
 )
 """Compound numbers, after their words were turned into digits: "6 thousand 4 hundred and 12"."""
-_IDENTIFIER = re.compile(r"(?P<token>[\w@#](?:[@#.:+=&?%~-]*+[\w/]++)*+)[@#.:+=&?%~-]*+")
-_NUMBER = re.compile(
+_IDENTIFIER = regex(r"(?P<token>[\w@#](?:[@#.:+=&?%~-]*+[\w/]++)*+)[@#.:+=&?%~-]*+")
+_NUMBER = regex(
     r"(?P<sign>(?<![\w.)-])-\s?)?(?P<money>[$€£¥])?\s?(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)*)"
     r"(?P<ordinal>(?:st|nd|rd|th)\b)?(?:\s?-?(?P<scale>k|bn|m|thousand|million|billion|trillion|hundred)\b)?"
     r"\s?-?(?P<unit>%|°?[^\W\d_]{1,14}\b)?"
 )
 _TENS = "|".join(word for word, value in NUMBER_WORDS.items() if value >= 20)
 _SMALL = "|".join(sorted((word for word, value in NUMBER_WORDS.items() if value < 20), key=len, reverse=True))
-_SPELLED = re.compile(
+_SPELLED = regex(
     rf"\b(?:(?P<tens>{_TENS})(?:[\s-](?P<units>{_SMALL}|one)\b)?|(?P<few>{_SMALL})|(?P<ordinal>{'|'.join(ORDINAL_WORDS)}))\b"
     rf"|\b(?P<limit>under|over)-(?P<ages>{_SMALL})s\b",
     re.IGNORECASE,
 )
 _ENDINGS = (("ingly", 8), ("edly", 7), ("ies", 5), ("ing", 6), ("ed", 5), ("es", 5), ("s", 4), ("ly", 6), ("e", 5))
 _CONTRACTIONS = tuple(
-    (re.compile(pattern), whole)
+    (regex(pattern), whole)
     for pattern, whole in (
         (r"\bwon't\b", "will not"), (r"(?i)\bcan't\b", "can not"), (r"\bcannot\b", "can not"),
         (r"(?i)(?<=[a-z])n't\b|(?<=[a-z]) n't\b", " not"), (r"(?i)\b(i|you|we|they)'(ve|re|m|ll|d)\b", r"\1"),
         (r"(?<=\w)'s\b", ""),
     )
 )  # fmt: skip
-_QUANTITY = re.compile(r"\A[\d.,]++-?([^\W\d_]++)(-[^\W\d_]++)*+")
-_FIGURE = re.compile(r"v?\d+(?:[.,:/-]\d+)*(?:st|nd|rd|th|s|%)?", re.IGNORECASE)
-_BEFORE_VERSION = re.compile(r"\b(?:v|version|release|[A-Z]\w*)\s?$")
-_ZEROES = re.compile(r"(?<!\.0)(?:\.0)++$")
-_ROMAN = re.compile(r"[IVX]{1,5}")
-_QUOTED = re.compile(r'"([^"]{1,120})"|(?<!\w)\'([^\']{2,120})\'(?!\w)')
+_QUANTITY = regex(r"\A[\d.,]++-?([^\W\d_]++)(-[^\W\d_]++)*+")
+_FIGURE = regex(r"v?\d+(?:[.,:/-]\d+)*(?:st|nd|rd|th|s|%)?", re.IGNORECASE)
+_BEFORE_VERSION = regex(r"\b(?:v|version|release|[A-Z]\w*)\s?$")
+_ZEROES = regex(r"(?<!\.0)(?:\.0)++$")
+_ROMAN = regex(r"[IVX]{1,5}")
+_QUOTED = regex(r'"([^"]{1,120})"|(?<!\w)\'([^\']{2,120})\'(?!\w)')
 
 
 @dataclass(frozen=True)

@@ -6,33 +6,30 @@ import re
 from functools import lru_cache
 from itertools import product
 
+from nous_online.core.patterns import regex
 from nous_online.language.lexicon import DATED, FUNCTION_WORDS
 from nous_online.language.minilm import tokenizer
 from nous_online.language.pairs.reader import is_english
 from nous_online.language.pairs.reading import folded_letters, read
 
-WORD = re.compile(r"[^\W\d_]+")
-WORD_OR_CUT = re.compile(r"(?<!\w)[^\W\d_]++(?:\.(?=\s[^\sA-Z]))?")
+WORD = regex(r"[^\W\d_]+")
+WORD_OR_CUT = regex(r"(?<!\w)[^\W\d_]++(?:\.(?=\s[^\sA-Z]))?")
 """A word, with the stop after it unless a sentence may end there."""
-LONG_NUMBER = re.compile(r"(?<![\w.,])\d++(?: \d++)*+(?![\w.,]\d)")
+LONG_NUMBER = regex(r"(?<![\w.,])\d++(?: \d++)*+(?![\w.,]\d)")
 LEAST_DIGITS = 7  # of a telephone number or an account, whose groups people space as they like
-GROUPED = re.compile(r"(?<![\w.,+])(?:\+|\(\+?)?\d++(?:[ /().-]{1,2}\d++)*+(?![\w.,]\d)")
+GROUPED = regex(r"(?<![\w.,+])(?:\+|\(\+?)?\d++(?:[ /().-]{1,2}\d++)*+(?![\w.,]\d)")
 LEAST_OF_LOCAL = 8  # digits of a telephone number behind the code of its country or the 0 in its place
 MOST_OF_COUNTRY = 3  # digits of that code
 SUMS = (
-    re.compile(
-        r"(?<![\w€$£])(?P<sign>[€$£])\s?(?P<sum>\d++(?:[.,]\d++)*+)(?:,-|\.-)?(?! ?(?:k|m|bn|million|billion)\b)"
-    ),
-    re.compile(r"(?<![\w.,€$£])(?P<sum>\d++(?:[.,]\d++)*+)(?:,-|\.-)?\s?(?P<sign>[€$£]|(?i:euros?|eur)\b)"),
+    regex(r"(?<![\w€$£])(?P<sign>[€$£])\s?(?P<sum>\d++(?:[.,]\d++)*+)(?:,-|\.-)?(?! ?(?:k|m|bn|million|billion)\b)"),
+    regex(r"(?<![\w.,€$£])(?P<sum>\d++(?:[.,]\d++)*+)(?:,-|\.-)?\s?(?P<sign>[€$£]|(?i:euros?|eur)\b)"),
 )
 """Amounts of money: "€2.50", "2,50€", "2.50 euros"."""
 NAMED_SUMS = {"€": "euros", "$": "dollars", "£": "gbp"}
-EUROPEAN = re.compile(
-    r"\A(?:(?P<whole>\d{1,3}(?:\.\d{3})++|\d++),(?P<part>\d{1,2})|(?P<thousands>\d{1,3}(?:\.\d{3})++))"
-)
+EUROPEAN = regex(r"\A(?:(?P<whole>\d{1,3}(?:\.\d{3})++|\d++),(?P<part>\d{1,2})|(?P<thousands>\d{1,3}(?:\.\d{3})++))")
 """A sum with a comma before its cents, or stops between its thousands: "1.250,00", "1.250"."""
 MEASURES = "hour hr h day night week wk month mo year yr person head kg l litre"
-RATE = re.compile(rf"(\d|\b(?:euros|dollars|gbp)) ?/ ?(?=(?:{'|'.join(MEASURES.split())})\b(?!/))")
+RATE = regex(rf"(\d|\b(?:euros|dollars|gbp)) ?/ ?(?=(?:{'|'.join(MEASURES.split())})\b(?!/))")
 UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe", "æ": "ae"})
 LEAST_ACCENTED = 2  # words from which a text without any accent is one whose writer leaves them out
 LEAST_LETTERS, LEAST_OF_SMALL = 5, 3  # of a word that may be misspelt; of a small one, as "teh" is of "the"

@@ -8,12 +8,12 @@ supersedes it by mistake.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import dropwhile
 
+from nous_online.core.patterns import regex
 from nous_online.language.lexicon import (
     ARTICLES,
     ATTRIBUTES,
@@ -48,9 +48,9 @@ JOINTS = frozenset({"and", "or", "but", "while", "because", "although", "if", "w
 COMPLEMENTS = frozenset({"of", "in", "for", "at", "on", "that", "where", "who", "which", "to", "from", "by"})
 RELATIVES = frozenset({"that", "which", "who", "where"})
 INDEFINITE = frozenset({"a", "an", "some", "any", "several"})
-PLACE = re.compile(r"\b(\w++) (?:in|at|to|from) <name>")
+PLACE = regex(r"\b(\w++) (?:in|at|to|from) <name>")
 CASUAL = frozenset({"now", "current", "currently", "presently", "still", "just", "actually", "recently", "today"})
-SENTENCE_END = re.compile(r"[a-z0-9)]{3}[.!?;]\s+[A-Z\"(]|\?\s*$")
+SENTENCE_END = regex(r"[a-z0-9)]{3}[.!?;]\s+[A-Z\"(]|\?\s*$")
 
 
 @dataclass(frozen=True)

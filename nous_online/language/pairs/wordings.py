@@ -12,6 +12,7 @@ from collections import Counter
 from difflib import SequenceMatcher
 from functools import lru_cache
 
+from nous_online.core.patterns import regex
 from nous_online.core.validation import invisible_difference, without_invisible
 from nous_online.language.lexicon import (
     ARTICLES,
@@ -40,7 +41,7 @@ from nous_online.language.pairs.reading import (
 Sides = tuple[list[str], list[str]]  # the words of two statements that replace each other
 SUBJECT = "subject"  # prefix of the reason for different subjects
 MARKS = frozenset("'\".,;:!?-/")
-TOKEN = re.compile(r"[^\W_](?:[\w'\u2019.:%/-]*\w)?|\S")
+TOKEN = regex(r"[^\W_](?:[\w'\u2019.:%/-]*\w)?|\S")
 LEAST_ALIKE = 0.5  # share of equal words from which two statements have the same wording
 TITLES = frozenset({"mr", "mrs", "ms", "dr", "prof", ".", "herr", "frau", "señor", "señora", "mme", "madame"})
 PLACING = frozenset({"to", "at", "for", "of", "from", "in"})
@@ -50,7 +51,7 @@ FRACTIONS = frozenset({"half", "quarter"})
 NO_NAMES = FUNCTION_WORDS | UNIDENTIFIED | word_list("past_markers") | word_list("newly")
 """Words that no name begins with, though a sentence may."""
 LONGEST_CONDITION, LONGEST_NAME = 3, 6  # words, initials and their stops among them
-INTRODUCED = re.compile(
+INTRODUCED = regex(
     r"(?:an?|some(?:one|body)?|no(?:body| one)|there (?:is|are|was|were)|two|three|four|five|several|many|people)\b",
     re.IGNORECASE,
 )
@@ -245,7 +246,7 @@ WEEKDAYS = word_list("weekdays")
 OF_PERSONS, SINGLING = word_list("of_persons"), word_list("singling")
 PARTS_OF_DAYS = word_list("parts_of_days")
 TIMES = DATED | PARTS_OF_DAYS | {"o'clock", "th", "st", "nd", "rd", "of", "the", "to", "at", "in"}
-EXCEPTED = re.compile(
+EXCEPTED = regex(
     r"\b(?:except(?:ing)?|excluding|apart from|other than) (?:(?:for|on|in|at) )?(?:(?:the|our|my|an?) )?"
     r"([^\W\d_]{3,40})",
     re.IGNORECASE,
@@ -253,27 +254,27 @@ EXCEPTED = re.compile(
 """The word after "except for" and its like."""
 OF_ONE_TIME = COPULAS | word_list("of_one_time")
 QUOTES = str.maketrans({"‘": "'", "’": "'", "`": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "…": "."})  # noqa: RUF001 (typographic quotes are the subject)
-WIDE = re.compile("[、。，；：！「」『』]")  # noqa: RUF001 (so are full-width marks)
+WIDE = regex("[、。，；：！「」『』]")  # noqa: RUF001 (so are full-width marks)
 OPENING, CLOSING = "\"'¡", ".,;:!،؛।\"'"
 """Punctuation around a word; one inside ("C++", "3.5") and a question mark stay."""
-LABEL = re.compile(r"^\s*(?:reminder|note(?: to self)?|by the way|btw|fyi|hey|ok|okay)\s?[:,]\s", re.IGNORECASE)
+LABEL = regex(r"^\s*(?:reminder|note(?: to self)?|by the way|btw|fyi|hey|ok|okay)\s?[:,]\s", re.IGNORECASE)
 """A label in front of a statement; the colon is needed, since "Reminder emails are sent" is about emails."""
 CONTRACTIONS = (
-    (re.compile(r"\bcan(?:'|no)t\b"), "can not"),
-    (re.compile(r"\bwon't\b"), "will not"),
-    (re.compile(r"(?<=[a-z])n't\b"), " not"),
-    (re.compile(r"\b(it|that|there|here|he|she|what|who)'s\b"), r"\1 is"),
-    (re.compile(r"\bi'm\b"), "i am"),
-    (re.compile(r"\b(you|we|they)'re\b"), r"\1 are"),
-    (re.compile(r"\b(i|you|we|they)'ve\b"), r"\1 have"),
-    (re.compile(r"\b(i|you|we|they|it|he|she|that|there)'ll\b"), r"\1 will"),
+    (regex(r"\bcan(?:'|no)t\b"), "can not"),
+    (regex(r"\bwon't\b"), "will not"),
+    (regex(r"(?<=[a-z])n't\b"), " not"),
+    (regex(r"\b(it|that|there|here|he|she|what|who)'s\b"), r"\1 is"),
+    (regex(r"\bi'm\b"), "i am"),
+    (regex(r"\b(you|we|they)'re\b"), r"\1 are"),
+    (regex(r"\b(i|you|we|they)'ve\b"), r"\1 have"),
+    (regex(r"\b(i|you|we|they|it|he|she|that|there)'ll\b"), r"\1 will"),
 )
 PRONOUN = frozenset({"I"})
 LONGEST_SYMBOL = 2  # letters of a unit whose case tells it from another: "Mb", "MB"
-CLOCK = re.compile(
+CLOCK = regex(
     r"(?<![\d:.])(?:(\d{1,2})(?:[:.](\d{2}))?\s?([ap])\.?m\b|([01]?\d|2[0-3]):(\d{2}))(?![:\d])", re.IGNORECASE
 )
-AFTERNOON = re.compile(
+AFTERNOON = regex(
     rf"(?<![\d:.])(1[01]|[1-9])(?:[:.h](\d\d))?(?: (?:uhr|heures?|uur|h))? {phrases('afternoon').pattern}",
     re.IGNORECASE,
 )
@@ -281,10 +282,10 @@ NUMBERED = {
     **{word: str(value) for word, value in NUMBER_WORDS.items()},
     **{word: f"{value}." for word, value in ORDINAL_WORDS.items()},
 }
-ORDINAL = re.compile(r"(?<![\w.])(\d{1,3})(?:st|nd|rd|th)(?!\w)")
-MONEY = re.compile(r"([$€£¥])\s?(\d(?:[\d.,]*\d)?)")
-THOUSANDS = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\d,])")
-MEASURED = re.compile(r"(?<![\w.,-])(\d(?:[\d.,]*\d)?)\s?([^\W\d_]+|%)(?!\w)")
+ORDINAL = regex(r"(?<![\w.])(\d{1,3})(?:st|nd|rd|th)(?!\w)")
+MONEY = regex(r"([$€£¥])\s?(\d(?:[\d.,]*\d)?)")
+THOUSANDS = regex(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\d,])")
+MEASURED = regex(r"(?<![\w.,-])(\d(?:[\d.,]*\d)?)\s?([^\W\d_]+|%)(?!\w)")
 AGREEING = {"are": "is", "were": "was", "have": "has", "do": "does"}
 """Verbs in the plural, and their singular: "the team is", "the team are"."""
 ARTICLE_MATTERS = frozenset({"few", "little", "most", ""})
@@ -371,14 +372,14 @@ def _measure(match: re.Match[str]) -> str:
     return match[0] if unit is None else f"{match[1]} {unit[0]}*{unit[1]:g}"
 
 
-WORD = re.compile(r"\w+")
+WORD = regex(r"\w+")
 CLOSE_WORDING = 0.5  # Jaccard of the words from which two texts differ in a few of them
 CASES = ("i me my mine myself", "we us our ours ourselves", "he him his", "she her hers", "they them their theirs")
 PERSONS = {word: cases.split()[0] for cases in CASES for word in cases.split()}
 """The subject form of each personal pronoun: "we lent it to Leeds", "Leeds lent it to us"."""
 MOST_BESIDE_PERSONS = 2  # other words that may differ where persons have exchanged roles
-OWNED = re.compile(r"['\u2019]s\b")
-NOT = re.compile(r"n['\u2019]t\b")
+OWNED = regex(r"['\u2019]s\b")
+NOT = regex(r"n['\u2019]t\b")
 PASSED_OVER = frozenset({"a", "an", "the", "do", "does", "did"})
 TENSES = tuple(frozenset(words.split()) for words in ("is are am", "was were", "has have had", "will"))
 NAMES_MOVED = "names in another order"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from nous_online.core.patterns import regex
 from nous_online.core.policy import WritingPolicy
 from nous_online.language.lexicon import WRONG, phrases
 from nous_online.language.writing.credentials import holds_credential
@@ -23,31 +24,31 @@ LONGEST_TRIGGER = 20  # words of a trigger; a longer one tells a story and fits 
 LEAST_TRIGGER, LEAST_WHEN_POINTING = 1, 3  # content words; more with a pronoun: "taking it first" could be anything
 
 _ACTION = r"(?P<action>[^,.;!?]{3,160})"
-_FORBIDDEN = re.compile(
+_FORBIDDEN = regex(
     r"(?<!\bI )(?<!\bto )\b(?:never|do not|don't|avoid|stop|refrain from|must(?:n't| not)|should(?:n't| not)(?: have)?"
     r"|(?<=\bnot )to)\s++(?:ever\s++)?(?P<action>[^.;!?]{3,160})",
     re.IGNORECASE,
 )
-_OMITTED = re.compile(
+_OMITTED = regex(
     r"\b(?:to|never|not|don't)\s++(?P<action>[^,.;!?]{3,120}?\swithout\s[^\W\d_]+ing\b[^,.;!?]{0,80})",
     re.IGNORECASE,
 )
-_TOO_EARLY = re.compile(r"\b(?:before|prior to)\s++(?P<action>[^\W\d_]+ing\b[^,.;!?]{2,160})", re.IGNORECASE)
-_ENDS_ACTION = re.compile(
+_TOO_EARLY = regex(r"\b(?:before|prior to)\s++(?P<action>[^\W\d_]+ing\b[^,.;!?]{2,160})", re.IGNORECASE)
+_ENDS_ACTION = regex(
     r"(?:[,;:]|\s-\s|\b(?:because|since|as it|as this|as that|so that|otherwise|or else|unless|until|which|it will"
     r"|it would|when it)\b)(?s:.*+)",
     re.IGNORECASE,
 )
 _REMEDY = phrases("remedy")
-_CAUSE_FIRST = re.compile(rf"^(?:\w+ )?(?:when|after|because|since|once|as soon as|by)\s++{_ACTION},\s", re.IGNORECASE)
-_BECAUSE = re.compile(rf"\b(?:because(?: of)?|due to)\s++{_ACTION}", re.IGNORECASE)
-_AFTERWARDS = re.compile(rf"\b(?:after|when|by)\s++{_ACTION}", re.IGNORECASE)
-_CAUSED = re.compile(
+_CAUSE_FIRST = regex(rf"^(?:\w+ )?(?:when|after|because|since|once|as soon as|by)\s++{_ACTION},\s", re.IGNORECASE)
+_BECAUSE = regex(rf"\b(?:because(?: of)?|due to)\s++{_ACTION}", re.IGNORECASE)
+_AFTERWARDS = regex(rf"\b(?:after|when|by)\s++{_ACTION}", re.IGNORECASE)
+_CAUSED = regex(
     r"^(?P<action>[^,.;!?]{3,160}?)(?<!\s)\s++(?:caused?|led to|broke|breaks|resulted in|crashed|triggered|deleted"
     r"|corrupted|overwrote)\b",
     re.IGNORECASE,
 )
-_WHO = re.compile(
+_WHO = regex(
     r"(?:and |so |but )?(?:i|we|you|they|he|she|it|the agent|the assistant)\s+(?:had |have |just |then )?",
     re.IGNORECASE,
 )

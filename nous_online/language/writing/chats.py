@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
+from nous_online.core.patterns import regex
 from nous_online.core.policy import WritingPolicy
 from nous_online.language.lexicon import (
     CAUSE,
@@ -50,21 +51,21 @@ FAR = 40  # sentences before one that opens with "he" among which whom it means 
 LEAST_TOLD = 3  # content words of a sentence that tells how something is, whatever it names
 LASTS = (STANDING, RULE, PREFERENCE)
 TIMES = (DATED | {f"{day}s" for day in word_list("weekdays")}) - {"may", "march", "mar"}
-GONE = re.compile(
+GONE = regex(
     r"\b(?:was|were|had|did|went|came|got|(?<!\bbe )(?<!\bis )(?<!\bare )(?!(?:call|nam|marri|bas|allow)ed)\w{2,}ed)\b",
     re.IGNORECASE,
 )
 """Tells what is over."""
 ANSWERS, PERSONS = word_list("answers"), frozenset("he she they il elle ils elles él ella".split())  # noqa: SIM905 (words)
 RESTRICTING = frozenset("only just both neither solo sólo seulement nur".split())  # noqa: SIM905 (words)
-POINTING_BACK = re.compile(
+POINTING_BACK = regex(
     r"\b(?:it(?:'s)?|them|(?:this|that|these|those|there)(?=\W{0,3}\Z|[.,;]|\s(?:is|was)\b)|ça|cela|les deux|los dos"
     r"|eso|both|das (?:ist|war|mach|dach|find)\w{0,3})\b",
     re.IGNORECASE,
 )
 """What stands for something said before."""
-OURS = re.compile(rf"\b{WE.pattern}")
-INTERJECTIONS = re.compile(r"\A(?:(?:oh|ah|well|so|haha?|hm+),?\s)++", re.IGNORECASE)
+OURS = regex(rf"\b{WE.pattern}")
+INTERJECTIONS = regex(r"\A(?:(?:oh|ah|well|so|haha?|hm+),?\s)++", re.IGNORECASE)
 ASKING_FOR = (
     r"(?:(?:and|but|so|or|right|ok) )?(?:how(?: do| can| should| much| many| long| is|'?s)"
     r"|what(?:'?s| is(?! more)| do| does| should| are| would)"
@@ -73,31 +74,31 @@ ASKING_FOR = (
     r"|(?:who|what|how|where|why) on earth|isn't it|right\?)\b"
 )
 """How a question begins, also without its mark."""
-ASKED = re.compile(ASKING_FOR, re.IGNORECASE)
-TOLD_OF = re.compile(
+ASKED = regex(ASKING_FOR, re.IGNORECASE)
+TOLD_OF = regex(
     rf"(?:the|this|our|der|die|das|le|la|les|el|los|las)\s(?:[^\W\d_][\w-]{{0,20}}\s){{1,3}}(?:{VERBS.pattern})",
     re.IGNORECASE,
 )
 """Opens with what it is about, and a verb."""
 NEAR_BEGINNING = 24  # characters of a sentence in which "it" and "them" stand for what the one before told
-SAYING_MORE = re.compile(r"(?:so|which|because|then|cos|plus|except|otherwise)\s", re.IGNORECASE)
+SAYING_MORE = regex(r"(?:so|which|because|then|cos|plus|except|otherwise)\s", re.IGNORECASE)
 """Opens what follows from the sentence before, or limits it."""
-CLAUSE = re.compile(r"[,;:.!?]\s|\s(?:so|but|and|because|et|mais|y|pero|und|aber)\s")
+CLAUSE = regex(r"[,;:.!?]\s|\s(?:so|but|and|because|et|mais|y|pero|und|aber)\s")
 SPOKEN_ELSEWHERE = SMALL_WORDS - FUNCTION_WORDS
 """Small words of languages whose verbs are in no list, so that nobody can tell a note by its lack of one."""
-CHOOSING = re.compile(
+CHOOSING = regex(
     r"(?:(?:ok|okay|right|so|well|alright|hm{1,3}|gut|also|na gut),? )?"
     r"(?:then|dann|alors|entonces|let's (?:go with|do|take)|(?:i|we)(?:'ll| will) (?:take|go with)|i'm going with"
     r"|(?:[\w'-]{1,20} ){1,3}it is\b|nehmen wir|ich nehme|wir nehmen)",
     re.IGNORECASE,
 )
-UNDECIDED = re.compile(
+UNDECIDED = regex(
     r"\b(?:undecided|torn|can't decide|not sure (?:whether|if|which)|between|either|schwank\w+|unschlüssig|zwischen"
     r"|hésite|entre|dudo|dudando)\b",
     re.IGNORECASE,
 )
 """Says what somebody chooses, and that they have not chosen yet."""
-OFFERING = re.compile(
+OFFERING = regex(
     r"\b(?:would you|(?:do|did) you want|shall|should (?:I|we|it|the)|(?:can|may|could|will) I|want me|like me"
     r"|(?:help|assist) you|tone|format|wording|version|drafts?|words|sentences|paragraphs|anything else|ready"
     r"|(?:that|this|it) (?:sound|look|work|help)s?"
@@ -105,24 +106,24 @@ OFFERING = re.compile(
     re.IGNORECASE,
 )
 """In a question of an assistant about what it is to do."""
-HE = re.compile(
+HE = regex(
     r"(?:he|his|il|él|er(?! (?:is|zijn|was|waren|staan?|staat|zit|zitten|ligt|komt|gaat)\b)|ihm|sein(?:e[mnrs]?)?)\b",
     re.IGNORECASE,
 )
-SHE = re.compile(
+SHE = regex(
     r"(?:she|her|elle|ella|ihr(?:e[mnrs]?)?|sie (?=(?:\w+t|war|wird|will|muss|kann|darf|soll|mag)\b))\b", re.IGNORECASE
 )
-IT = re.compile(r"(?:no,? )?it (?!was\b|is\b|has been\b|took\b|seems\b|looks\b|will be\b)", re.IGNORECASE)
+IT = regex(r"(?:no,? )?it (?!was\b|is\b|has been\b|took\b|seems\b|looks\b|will be\b)", re.IGNORECASE)
 """Opens a sentence about a man, a woman or a thing named before."""
-ITS = re.compile(r"(?:it's|it is|they're|they are|c'est|es (?:ist|sind)|es)\s", re.IGNORECASE)
+ITS = regex(r"(?:it's|it is|they're|they are|c'est|es (?:ist|sind)|es)\s", re.IGNORECASE)
 """Opens what a user tells themselves after an assistant could not."""
-PUT_OFF = re.compile(
+PUT_OFF = regex(
     r"\b(?:(?:do|does|did|ca|have|has|is|are|was|were|could)n't|not|no|nothing|cannot|unable|unsure|nicht|keine?n?|leider"
     r"|pas|aucune?|lo siento)\b",
     re.IGNORECASE,
 )
 """In an answer that says nothing of what was asked."""
-WHAT = re.compile(
+WHAT = regex(
     r"(?:\A|[,;:.…¿]\s?)(?:and|et|y|und)?\s?(?:who|what|when|where|which|why|how|qui|que|quoi|quel\w*|où|comment|pourquoi|qué"
     r"|quién|cuándo|dónde|cómo|cuál|wer|was|wann|wo|wie|warum)\b",
     re.IGNORECASE,
@@ -131,7 +132,7 @@ WHAT = re.compile(
 NEVER_SUBJECT = frozenset[str]().union(
     SMALL_WORDS, NO_SUBJECT, UNANCHORED, ANSWERS, OPENERS, word_list("adverbs"), word_list("never_names")
 ) - {"dr", "mr", "mrs", "ms"}
-NAMED_FIRST = re.compile(
+NAMED_FIRST = regex(
     r"(?P<name>[^\W\d_a-z](?:[\w-]|\.(?=\w)|(?<=Dr|Mr|Ms|St)\.|(?<=Mrs)\.|'(?!s\b)){1,30}"
     r"(?:\s[^\W\d_a-z](?:[\w-]|\.(?=\w)|'(?!s\b)){0,30}){0,2})"
     rf"(?:'s\s|\s(?:(?:{'|'.join(sorted(word_list('third_person')))})\b|(?i:{VERBS.pattern})))"

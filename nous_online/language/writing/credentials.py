@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
 
+from nous_online.core.patterns import regex
 from nous_online.language.lexicon import FUNCTION_WORDS, word_list
 from nous_online.language.writing.sentences import Sentence, straighten_apostrophes, with_speaker
 
@@ -30,14 +31,14 @@ KEYWORD = (
 )
 _OPENS, _ENDS = r"(?<![^\W_])", r"(?![^\W_])"
 _VALUE = r"[\s\"'`*“‘(]{0,4}(?P<value>[^\s\"'`”)]{2,200})"
-_MENTION = re.compile(rf"{_OPENS}{KEYWORD}{_ENDS}", re.IGNORECASE)
-ASSIGNED = re.compile(
+_MENTION = regex(rf"{_OPENS}{KEYWORD}{_ENDS}", re.IGNORECASE)
+ASSIGNED = regex(
     rf"{_OPENS}(?P<name>{KEYWORD}){_ENDS}(?P<gap>[\w\s\"'`*()/-]{{0,60}}?(?:,[^,.;!?]{{1,60}},\s?)?)"
     rf"(?:[=:：]+>?|->|→|\b(?:is|was|are|were|it's)\b|(?<=\w)'s\b|[—–]|\s--?\s){_VALUE}",
     re.IGNORECASE,
 )
 OTHER_WAYS = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    regex(pattern, re.IGNORECASE)
     for pattern in (
         rf"{_OPENS}(?:pass|pw|login|[a-z\d]{{1,30}}_(?:key|pass|pw)){_ENDS}\s?[=:]{_VALUE}",
         rf"{_OPENS}{KEYWORD}{_ENDS}[\s,(]{{1,3}}[\"'`“‘](?P<value>[^\s\"'`”’]{{2,200}})[\"'`”’]",
@@ -50,48 +51,48 @@ OTHER_WAYS = tuple(
         rf"{_OPENS}(?:{SPOKEN}){_ENDS}[\s#]{{1,2}}(?P<value>\d{{3,12}})(?!\w)(?!\s\w{{1,20}}s\b)",
     )
 )
-_LOGIN = re.compile(r"\b(?:log|sign)(?:ged|ging|ned|ning)?[\s-]?(?:in|on)\b.{0,80}?\b(?:with|using)\b", re.IGNORECASE)
-_SHAPES = re.compile(
+_LOGIN = regex(r"\b(?:log|sign)(?:ged|ging|ned|ning)?[\s-]?(?:in|on)\b.{0,80}?\b(?:with|using)\b", re.IGNORECASE)
+_SHAPES = regex(
     r"\b(?:sk|pk|rk)[-_][\w-]{12,}|\bgh[opsur]_\w{16,}|\bgithub_pat_\w{16,}|\bglpat-[\w-]{12,}|\b(?:hf|npm|pypi)[_-]\w{16,}"
     r"|\b(?:AKIA|ASIA)[A-Z\d]{12,}|\bxox[abeoprs]-[\w-]{8,}|\bAIza[\w-]{20,}|\bya29\.[\w-]{8,}|\beyJ[\w-]{6,400}\.[\w-]{4,}"
     r"|-----BEGIN|\bBearer\s+[\w.~+/-]{8,}|\bBasic\s+[A-Za-z\d+/]{12,}={0,2}|://[^\s/:@]{1,80}:[^\s/@]{1,80}@"
     r"|\b\d{3}-\d{2}-\d{4}\b"
 )
-_JOINED = re.compile(r"[-_/]+")
-_CARD = re.compile(r"(?<!\d)\d{4}[\s-]?\d{4}[\s-]?\d{4}[\s-]?\d{1,7}(?!\d)")
-_ISSUED = re.compile(r"4\d{12,18}|5\d{15}|2[2-7]\d{14}|3\d{13,15}|6\d{15,18}")
+_JOINED = regex(r"[-_/]+")
+_CARD = regex(r"(?<!\d)\d{4}[\s-]?\d{4}[\s-]?\d{4}[\s-]?\d{1,7}(?!\d)")
+_ISSUED = regex(r"4\d{12,18}|5\d{15}|2[2-7]\d{14}|3\d{13,15}|6\d{15,18}")
 """Numbers of cards begin with the digits of their issuer; a time in milliseconds (`1763900000000`) begins with none."""
-TOKEN = re.compile(r"[A-Za-z\d+/_=-]{20,200}")
-_PARTS = re.compile(r"[^\s=:：,;\"'`()\[\]{}<>“”]{4,}")
-_HEX = re.compile(r"[\da-f]{16,}", re.IGNORECASE)
-_ORDINARY = re.compile(
+TOKEN = regex(r"[A-Za-z\d+/_=-]{20,200}")
+_PARTS = regex(r"[^\s=:：,;\"'`()\[\]{}<>“”]{4,}")
+_HEX = regex(r"[\da-f]{16,}", re.IGNORECASE)
+_ORDINARY = regex(
     r"[\d.,:]{1,12}-?(?:st|nd|rd|th|s|ms|secs?|mins?|m|h|hrs?|d|k|kb|mb|gb|tb|x|am|pm|bits?|fa|characters?|chars?|digits?"
     r"|words?|letters?|seconds?|minutes?|hours?|days?|weeks?|months?|years?|steps?|factor)|v\d[\d.]{0,10}"
     r"|(?:oauth|sha|aes|hs|rs|es|rsa|utf|base|http|tls|ipv|md|ed|ec|gpt|claude|python|postgres|iso|rfc|web)-?\d[\d.]{0,6}"
     r"|(?-i:[A-Z]{2,6})-\d{1,5}",
     re.IGNORECASE,
 )
-_COLOUR = re.compile(r"(?<!\w)#(?:[\da-f]{3,4}){1,2}(?!\w)", re.IGNORECASE)
+_COLOUR = regex(r"(?<!\w)#(?:[\da-f]{3,4}){1,2}(?!\w)", re.IGNORECASE)
 """A colour in hexadecimal, as in the tokens of a design: "#0F766E"."""
-_DESIGN = re.compile(r"tokens?", re.IGNORECASE)
-_COMMIT = re.compile(r"\b(?:commit|revision|rev)\s#?[\da-f]{6,40}\b", re.IGNORECASE)
-_DONE_IN = re.compile(r"\b(?!logged|signed)\w{3,20}ed (?:in|as|at) [\da-f]{4,12}\b(?=[^.]{0,200}\. )", re.IGNORECASE)
+_DESIGN = regex(r"tokens?", re.IGNORECASE)
+_COMMIT = regex(r"\b(?:commit|revision|rev)\s#?[\da-f]{6,40}\b", re.IGNORECASE)
+_DONE_IN = regex(r"\b(?!logged|signed)\w{3,20}ed (?:in|as|at) [\da-f]{4,12}\b(?=[^.]{0,200}\. )", re.IGNORECASE)
 """A short id of a commit, in a sentence of its own: "bumped in a91b. …"."""
-_NEW_CLAUSE = re.compile(r"\b(?:and|but|so|because|while|when|until|if|then|since)\b(?!\s(?:it|now)\b)", re.IGNORECASE)
-_DEMANDED = re.compile(
+_NEW_CLAUSE = regex(r"\b(?:and|but|so|because|while|when|until|if|then|since)\b(?!\s(?:it|now)\b)", re.IGNORECASE)
+_DEMANDED = regex(
     r"\s(?:must|should|shall|can|cannot|can't|may|will|would|could|ha(?:s|ve) to|needs? to|ought to)\s.{0,60}"
     r"\b(?:before|after|once|unless|whenever|wherever)\s",
     re.IGNORECASE,
 )
 """What is to be done with a credential, and when: "must be set before it is called" gives no value."""
-_APART = re.compile(r"[\s-]+")
-_WORDS_ONLY = re.compile(r"(?:\b[a-z]{3,8}\s{1,4}){11}[a-z]{3,8}\b")
-NAMED_PHRASE = re.compile(
+_APART = regex(r"[\s-]+")
+_WORDS_ONLY = regex(r"(?:\b[a-z]{3,8}\s{1,4}){11}[a-z]{3,8}\b")
+NAMED_PHRASE = regex(
     rf"{_OPENS}(?:passphrase|(?:seed|recovery|mnemonic|backup|secret)[\s_-](?:phrase|words)|password){_ENDS}"
     r"[\w\s]{0,40}?(?:[:=]|\b(?:is|was|are)\b)[\s\"'`]{1,3}(?P<words>(?:[a-z]{2,12}[\s-]{1,2}){3}[a-z]{2,12})\b",
     re.IGNORECASE,
 )
-_ASKED = re.compile(
+_ASKED = regex(
     rf"\b(?:what(?:'s|\sis|\swas|\sare)|which|tell|give|gives?|send|share|remind|repeat|enter|type|say|need|know|remember"
     rf"|have|got|here(?:'s|\sis|\sare))\s(?:(?!(?:to|of|for|with|about|between|in|on|by|that|when|how)\b)[\w']{{1,20}}\s){{0,5}}"
     rf"{KEYWORD}{_ENDS}(?!\s(?:{'|'.join(sorted(HEADS))})\b)",
@@ -104,40 +105,38 @@ HINTS = (
     "logged", "logging", "logned", "logning", "signin", "sign in", "sign-in", "signon", "sign on", "sign-on", "signed",
     "signing", "signged", "signging", "-----", "@",
 )  # fmt: skip
-_LONG = re.compile(r"[\w+/=.-]{13}|\d{12}|\d{3}-\d\d-\d{4}|\d{4}[\s-]\d{4}")
-_SEED_PHRASE = re.compile(r"[a-z]{3,8}(?:\s[a-z]{3,8}){11}")
+_LONG = regex(r"[\w+/=.-]{13}|\d{12}|\d{3}-\d\d-\d{4}|\d{4}[\s-]\d{4}")
+_SEED_PHRASE = regex(r"[a-z]{3,8}(?:\s[a-z]{3,8}){11}")
 """Every credential has one of the hints, a long run of characters, or is a row of plain words; most lines have none of
 these, and need none of the slower patterns."""
 EDGE = ".,;:!?…)]}*_\"'`"
 SHORT_ANSWER = 4  # words; after a mention of a password, a sentence this short may be the password itself
 MARK = "[credential hidden]"
 Span = tuple[int, int]
-_PRIVATE_KEY = re.compile(
+_PRIVATE_KEY = regex(
     r"-----BEGIN [A-Z\d ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----))*(?:-----END [A-Z\d ]{0,60}-----)?"
 )
-_KEY = re.compile(
+_KEY = regex(
     r"\b(?P<mixed>(?:sk|rk)[-_][\w-]{16,200})|\b(?:gh[opsur]_\w{16,200}|github_pat_\w{16,200}|glpat-[\w-]{12,200}"
     r"|(?:hf|npm|pypi)[_-]\w{16,200}|(?:AKIA|ASIA)[A-Z\d]{12,40}|xox[abeoprs]-[\w-]{8,200}|AIza[\w-]{20,200}"
     r"|ya29\.[\w-]{8,200}|eyJ[\w-]{6,2000}\.[\w-]{4,2000}(?:\.[\w-]{0,2000})?)"
     r"|\b(?:Bearer|Basic)\s+(?P<header>[\w.~+/=-]{12,2000})|://[^\s/:@]{1,80}:(?P<password>[^\s/@]{1,80})@"
     r"|(?<!\d)(?P<card>\d{4}[\s-]\d{4}[\s-]\d{4}[\s-]\d{1,7})(?!\d)"
 )
-_URL = re.compile(r"\b[a-z][a-z\d+.-]{1,20}://[^\s?#]{1,2000}", re.IGNORECASE)
-_PUBLIC = re.compile(
-    r"(?:ssh-(?:rsa|dss|ed25519)|ecdsa-[\w-]{1,40})\s+[\w+/=]{20,4000}|\bsha\d{1,3}[-:][\w+/=]{20,200}"
-)
-_BESIDE = re.compile(rf"(?<![^\W_]){KEYWORD}(?![^\W_])[\s:\"'`]{{1,3}}(?P<value>[\w+/=-]{{16,200}})", re.IGNORECASE)
-_IS_SPOKEN = re.compile(rf"{SPOKEN}|(?:_pass|pw)\s?[=:]", re.IGNORECASE)
-_IS_CODE = re.compile(r"[\s_-]codes?\b", re.IGNORECASE)
+_URL = regex(r"\b[a-z][a-z\d+.-]{1,20}://[^\s?#]{1,2000}", re.IGNORECASE)
+_PUBLIC = regex(r"(?:ssh-(?:rsa|dss|ed25519)|ecdsa-[\w-]{1,40})\s+[\w+/=]{20,4000}|\bsha\d{1,3}[-:][\w+/=]{20,200}")
+_BESIDE = regex(rf"(?<![^\W_]){KEYWORD}(?![^\W_])[\s:\"'`]{{1,3}}(?P<value>[\w+/=-]{{16,200}})", re.IGNORECASE)
+_IS_SPOKEN = regex(rf"{SPOKEN}|(?:_pass|pw)\s?[=:]", re.IGNORECASE)
+_IS_CODE = regex(r"[\s_-]codes?\b", re.IGNORECASE)
 _WIFI = r"(?<![^\W_])(?:wi-?fi|wlan|hotspot|ssid)(?![^\W_])"
-_IS_WIFI = re.compile(_WIFI, re.IGNORECASE)
-_WIFI_BEFORE = re.compile(rf"{_WIFI}(?:[\s-](?!(?:is|was|and|but|so)\b)\w{{1,15}}){{0,2}}[\s-]{{0,2}}\Z", re.IGNORECASE)
+_IS_WIFI = regex(_WIFI, re.IGNORECASE)
+_WIFI_BEFORE = regex(rf"{_WIFI}(?:[\s-](?!(?:is|was|and|but|so)\b)\w{{1,15}}){{0,2}}[\s-]{{0,2}}\Z", re.IGNORECASE)
 """Codes of doors and passwords of a Wi-Fi are not masked: people tell them to an agent to be reminded of them."""
 BEFORE_NAME = 40  # characters before "password" that may say what it opens: "wifi guest password"
-_RUN = re.compile(r"[A-Za-z\d]{16,200}")
-_NEXT_WORD = re.compile(r"[\s-]{1,2}(?P<word>[a-z]{2,12})\b")
+_RUN = regex(r"[A-Za-z\d]{16,200}")
+_NEXT_WORD = regex(r"[\s-]{1,2}(?P<word>[a-z]{2,12})\b")
 _SIGNS = frozenset("@#$%^&*!+=?")
-_ENDS_SENTENCE = re.compile(r"[\"'`)\]]{0,3}\s{0,8}(?:[.!?,;](?:\s|$)|$|\n)")
+_ENDS_SENTENCE = regex(r"[\"'`)\]]{0,3}\s{0,8}(?:[.!?,;](?:\s|$)|$|\n)")
 LEAST_CHANGES = 0.3
 """Share of the characters of a key at which their kind changes: about 0.45 in random keys, 0.2 in joined words."""
 LEAST_DIGITS = 3

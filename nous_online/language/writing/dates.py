@@ -7,6 +7,8 @@ from datetime import date, timedelta
 from functools import lru_cache
 from itertools import pairwise
 
+from nous_online.core.patterns import regex
+
 _MONTHS = (
     "january januar jänner janvier enero", "february februar février febrero", "march märz mars marzo",
     "april avril abril", "may mai mayo", "june juni juin junio", "july juli juillet julio", "august août agosto",
@@ -34,21 +36,21 @@ _AWAY = {
 """Days from the date of the sentence; Spanish "mañana" is left out, since it also means morning."""
 
 MONTH_NAME = rf"(?:{'|'.join(sorted(_MONTH, key=len, reverse=True))})"
-_NAMED = re.compile(
+_NAMED = regex(
     rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th|er|\.)?\s(?:of\s|de\s)?(?P<month>{MONTH_NAME})\b"
     r"(?:[.,]?\s(?:de\s)?(?P<year>20\d\d|\d\d)\b(?![.:]\d))?"
     rf"|\b(?P<month2>{MONTH_NAME})\.?\s(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?\b(?![.:]\d)(?:,?\s(?P<year2>20\d\d)\b)?",
     re.IGNORECASE,
 )
-_NUMERIC = re.compile(
+_NUMERIC = regex(
     r"\b(?P<year>20\d\d)-(?P<month>\d\d)-(?P<day>\d\d)\b"
     r"|\b(?P<day2>\d{1,2})(?P<mark>[./])(?P<month2>\d{1,2})(?P=mark)(?P<year2>20\d\d|\d\d)\b"
 )
-_YEAR_LAST = re.compile(
+_YEAR_LAST = regex(
     r"\b(?P<month>[A-Z][a-z]{2})\s{1,2}(?P<day>\d{1,2})\s\d\d:\d\d:\d\d\s(?:[A-Z]{2,5}\s)?(?P<year>20\d\d)\b"
 )
-_DIGIT = re.compile(r"\d")
-_RELATIVE = re.compile(
+_DIGIT = regex(r"\d")
+_RELATIVE = regex(
     rf"(?<![\w'-])(?:(?P<away>{'|'.join(_AWAY)})"
     r"|(?P<week>next week|nächste Woche|la semaine prochaine|la semana que viene)"
     rf"|(?:(?P<past>last|vergangenen|letzten)\s|(?P<ahead>next|by|until|till|from|this|bis|kommenden|nächsten)\s)?"
@@ -58,7 +60,7 @@ _RELATIVE = re.compile(
     r"(?!\s(?:of|[^\W\d_]+ber)\b|\s(?:and|or|to|until|till|-)\s(?:the\s)?\d))(?![\w'-])",
     re.IGNORECASE,
 )
-_HABIT = re.compile(
+_HABIT = regex(
     rf"\b(?:every|each|always|usually|whenever|normally|jeden?|immer|chaque|toujours|cada|siempre"
     rf"|(?:for|on|am|le) an? (?:{'|'.join(_WEEKDAY)}))\b",
     re.IGNORECASE,
@@ -94,7 +96,7 @@ def _parse_date(parts: dict[str, str | None], after: date | None) -> date | None
         return None
 
 
-_YEARLY = re.compile(
+_YEARLY = regex(
     r"(?:birth|name)days?\b|anniversar|\b(?:every|each) year\b|geburtstag|namenstag|jahrestag|anniversaire|cumpleaños"
     r"|aniversari|compleann|verjaardag",
     re.IGNORECASE,

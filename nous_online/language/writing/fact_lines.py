@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
+from nous_online.core.patterns import regex
 from nous_online.language.lexicon import (
     ARTICLES,
     FUNCTION_WORDS,
@@ -30,13 +31,13 @@ MOST_KEY_WORDS = 5
 LONGEST_STATEMENT = 2_000  # characters; checking a longer text would take longer than learning it
 LONGEST_SCOPE = 30  # characters; a longer category or tag is no scope
 
-_OPENER = re.compile(
+_OPENER = regex(
     r"(?:(?:so|well|ok|okay|also|fyi|actually|basically),\s+)?(?:please\s+)?"
     r"(?:(?:note|remember|keep in mind|be aware|it(?: is|'s) (?:important to note|worth noting)|it should be noted)"
     r"(?:\s?[:,]\s+(?:that\s)?|\sthat\s)(?=\S+\s+\S+\s+\S))?",
     re.IGNORECASE,
 )
-_COURTESY = re.compile(
+_COURTESY = regex(
     r"(?:(?:many )?(?:thanks|thank you|thx|cheers)(?:,? (?:a lot|so much|very much|again|in advance|all|everyone))*"
     r"|please|sorry|great|ok(?:ay)?|hi|hello|bye|(?:you(?:'re| are) )?welcome|(?:i )?hope (?:this|that|it) helps"
     r"|let me know(?: what you think| if you have (?:any )?questions)?|have a (?:nice|good|great) (?:day|evening))\W*",
@@ -44,9 +45,9 @@ _COURTESY = re.compile(
 )
 _FILLERS = frozenset({"really", "very", "actually", "basically", "simply"})
 _COUNTING = frozenset({"few", "little", "lot", "bit", "couple", "number", "dozen", "hundred", "thousand", "million"})
-_TAIL = re.compile(r"(?:,?\s(?:because|due to|thanks to)\b|,\swhich\b).*$")
+_TAIL = regex(r"(?:,?\s(?:because|due to|thanks to)\b|,\swhich\b).*$")
 _LIMITING = phrases("limiting")
-_GOES_ON = re.compile(r"[,.;:!?…]\s|[。！？]")  # noqa: RUF001 — full-width marks end sentences too
+_GOES_ON = regex(r"[,.;:!?…]\s|[。！？]")  # noqa: RUF001 — full-width marks end sentences too
 _LEANING = frozenset(
     "is are was were am be been being only just mainly mostly partly largely simply probably perhaps possibly".split()  # noqa: SIM905
 )

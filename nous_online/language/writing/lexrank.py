@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from nous_online.core.patterns import regex
 from nous_online.core.policy import WritingPolicy
 from nous_online.language.lexicon import (
     ADDRESSING,
@@ -44,11 +44,11 @@ Weights = NDArray[np.float64]
 POLICY = WritingPolicy()
 ROUNDS = 60  # power iterations; at damping 0.85 the error is below 0.85^60 = 0.00006
 WORDLESS = 1e-3  # in one more column of every row, so that a sentence without content words has a direction too
-_WORD = re.compile(r"\w+")
+_WORD = regex(r"\w+")
 ASSISTANTS = frozenset({"assistant", "agent", "ai", "bot", "model"})
 ASKING = frozenset({"user", "human"})
 FRAGMENT = 8  # words; a shorter text without a verb is a note, and gets the speaker's name
-CODE_NAME = re.compile(
+CODE_NAME = regex(
     r"[a-z][\w-]{0,60}(?:[/_.]\w|[A-Z])"
     rf"|[a-z][a-z\d]{{0,30}}(?:-[a-z\d]{{1,30}}){{1,4}}(?=[,.:;]|\Z|\s(?:{VERBS.pattern}))"
 )
@@ -156,7 +156,7 @@ def summary_text(sentences: Sequence[Sentence], *, is_chat: bool = False) -> str
     return " ".join(told)
 
 
-BOLD = re.compile(r"\*\*(?=\S)([^*]{1,300})(?<=\S)\*\*")
+BOLD = regex(r"\*\*(?=\S)([^*]{1,300})(?<=\S)\*\*")
 
 
 def plain_opening(text: str) -> str:

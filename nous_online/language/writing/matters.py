@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from nous_online.core.patterns import regex
 from nous_online.language.lexicon import LEAD_IN, NUMBER_WORDS, OWN, SMALL_WORDS, VERBS, WE, word_list
 from nous_online.language.writing.chats import ASKED, ASKING_FOR, NEVER_SUBJECT, leans_back, name_at_first
 from nous_online.language.writing.lexrank import EDGE, content_words
@@ -19,7 +20,7 @@ _TURNED = (
     r"|(?:can|could|would) you\b|any (?:ideas?|tips?)\b"
 )
 """How a question begins that can be none by its order of words: "they agreed how many", "the plan is that" tell."""
-_JOINT = re.compile(
+_JOINT = regex(
     r"(?P<word>(?:,\s|\s)(?:(?:and|but|so)\s)?(?:btw|by the way|anyway)\b[,:]?\s"
     r"|(?:,\s|\s)(?:oh|ah),?\s(?:(?:and|et|y|und)\s)?(?:also\s)?)"
     r"|(?P<break>(?<!\.)\.{2,}\s|…\s|\s?[\u2600-\u27bf\U0001f300-\U0001faff]{1,9}\s)"
@@ -32,13 +33,13 @@ _JOINT = re.compile(
 )
 """What may stand between two matters, from what leads to another one to what joins words as often as clauses."""
 _PARTING = frozenset({"word", "break"})  # joints that stand between matters alone
-_NOT_ASKED = re.compile(
+_NOT_ASKED = regex(
     r"\b(?:know|knows|knew|ask|asks|asked|tell|tells|told|see|show|wonder|wondering|about|of|on|for|to|is|sure|understand"
     r"|explain|out|remember|forgot|no|matter|that's|and|or|but|with|in|than|like|check|decide|say|said|exactly)\Z",
     re.IGNORECASE,
 )
 """Before a question that is none: "I know what is wrong"."""
-_DEPENDENT = re.compile(
+_DEPENDENT = regex(
     r"\b(?:if|when|whenever|while|because|unless|although|though|once|whether|that|which|who|whose"
     r"|(?:since|until|till)(?= (?:I|we|he|she|it|they|you|the|my|our)\b)"
     r"|wenn|weil|dass|ob|als|bis|falls|obwohl|si|quand|parce|puisque|que|qui|cuando|porque|aunque|mientras"
@@ -46,14 +47,14 @@ _DEPENDENT = re.compile(
     re.IGNORECASE,
 )
 """What may reach over a joint: a condition, a reason, what somebody thinks."""
-_CONJUNCTION = re.compile(r",|\b(?:and|but|so|then|because|und|aber|et|mais|y|pero)\b", re.IGNORECASE)
-_NUMBER = re.compile(rf"(?:\d|\b(?:hundred|thousand|million|one|{'|'.join(NUMBER_WORDS)}))\Z", re.IGNORECASE)
-_NUMBER_ON = re.compile(rf"(?:\d|one\b|half\b|(?:{'|'.join(NUMBER_WORDS)})\b|an? (?:half|quarter)\b)", re.IGNORECASE)
+_CONJUNCTION = regex(r",|\b(?:and|but|so|then|because|und|aber|et|mais|y|pero)\b", re.IGNORECASE)
+_NUMBER = regex(rf"(?:\d|\b(?:hundred|thousand|million|one|{'|'.join(NUMBER_WORDS)}))\Z", re.IGNORECASE)
+_NUMBER_ON = regex(rf"(?:\d|one\b|half\b|(?:{'|'.join(NUMBER_WORDS)})\b|an? (?:half|quarter)\b)", re.IGNORECASE)
 """The two sides of an "and" inside a number: "four hundred and eighty"."""
-_SUBJECT = re.compile(r"(?:[^\W\d_][\w'-]{0,20}\s){1,5}", re.IGNORECASE)
+_SUBJECT = regex(r"(?:[^\W\d_][\w'-]{0,20}\s){1,5}", re.IGNORECASE)
 _LISTED = "|".join(sorted(word_list("third_person") | word_list("first_person")))
-_FINITE = re.compile(rf"{VERBS.pattern}|\b(?:{_LISTED})\b", re.IGNORECASE)
-_PRONOUN = re.compile(r"(?:i|i'(?:m|ve|d|ll)|ich|je|j'\w+|yo|we(?:'\w{2})?|wir|nous)\s\w", re.IGNORECASE)
+_FINITE = regex(rf"{VERBS.pattern}|\b(?:{_LISTED})\b", re.IGNORECASE)
+_PRONOUN = regex(r"(?:i|i'(?:m|ve|d|ll)|ich|je|j'\w+|yo|we(?:'\w{2})?|wir|nous)\s\w", re.IGNORECASE)
 _DETERMINERS = frozenset("the my our der die das le la les el los las mon ma mes mi mis notre nos".split())  # noqa: SIM905 (words)
 _NO_NOUN = SMALL_WORDS - {"of", "the", "a", "our", "my"}
 

@@ -16,6 +16,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
+from nous_online.core.patterns import regex
 from nous_online.core.policy import WritingPolicy
 from nous_online.language.lexicon import (
     ADVISING,
@@ -124,7 +125,7 @@ LEAST_COMMON = 2  # content words a refusal shares with the sentence it refuses,
 MANY_COMMON = 3  # … however long the two are
 MOST_COUNTED, MOST_TOLD = 16, 40  # words of what an agent or a user says: more make it no better
 FOREIGN = 1.8  # of statements in other languages this much higher scores are worth as much (decision 0037)
-_DIGITS = re.compile(r"\d+(?:[.,:/h]\d+)*")
+_DIGITS = regex(r"\d+(?:[.,:/h]\d+)*")
 CUES = {
     "decision": DECISION, "cause": CAUSE, "mended": MENDED, "planned": PLANNED, "rule": RULE, "preference": PREFERENCE,
     "hedge": HEDGE, "tally": TALLY, "refuses": REFUSING, "trap": TRAP, "wish": WISH, "property": PROPERTY,
@@ -148,12 +149,12 @@ DECIDED_LABELS = frozenset({"decision", "lesson"})
 DEEDS = frozenset(" ".join(tables()["actions"]["deeds"]).split()) | word_list("looking") - {"use"}
 POINTING = word_list("pointing")
 """What a sentence opens with that tells of something said before, or of oneself."""
-SOME_NOUN = re.compile(r"(?:[^:]{1,20}: )?the (?P<noun>[^\W\d_]{4,20}) ", re.IGNORECASE)
+SOME_NOUN = regex(r"(?:[^:]{1,20}: )?the (?P<noun>[^\W\d_]{4,20}) ", re.IGNORECASE)
 """Opens with a thing that the sentence before has named."""
 NEAREST = 3  # sentences before one without a subject in which that may stand
 SEATED = (CAUSE, DECISION, MENDED)
 HOLDING = ("decision", "cause", "mended", "planned", "rule", "preference", "trap", "wish", "property")
-POINTS_BACK = re.compile(r"\b(?:it|them|this|that|these|those|there|so)\b", re.IGNORECASE)
+POINTS_BACK = regex(r"\b(?:it|them|this|that|these|those|there|so)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import takewhile
 
+from nous_online.core.patterns import regex
 from nous_online.language.lexicon import FOUND, FUNCTION_WORDS, LABELLED, LEAD_IN, OWN, REMEMBER_THIS, WE, word_list
 from nous_online.language.writing.dates import MONTH_NAME, find_date, with_full_dates
 
@@ -35,43 +36,43 @@ ENDINGS = (".", "!", "?", "…", ":", "。", "！", "？")
 CLOSING = "\"'”’)]*_ "  # characters that may follow the full stop of a sentence
 ROLES, LABELS, NEVER_LAST, SOMETIMES_LAST = map(word_list, ("roles", "labels", "never_last", "sometimes_last"))
 
-_FENCE = re.compile(r"(?P<who>\w{1,20}:\s)?\s{0,8}(?:`{3}|~{3})(?P<kind>\s?\w)?(?![^`]{0,400}`{3})")
+_FENCE = regex(r"(?P<who>\w{1,20}:\s)?\s{0,8}(?:`{3}|~{3})(?P<kind>\s?\w)?(?![^`]{0,400}`{3})")
 """Opens or closes code, also as the first line of a message; with the `kind` of code it only opens it."""
-_MARKER = re.compile(r"(?:#{1,6}|[-*+•–]|\d{1,3}[.)]|\[[ xX]\]|>)(?=\s|$)")
-_BOLD = re.compile(r"\A_?(?:\*\*|__)[^*_]{0,160}[^*_.!?…](?:\*\*|__):?(?:\s\([^()]{1,160}\))?:?_?\Z")
+_MARKER = regex(r"(?:#{1,6}|[-*+•–]|\d{1,3}[.)]|\[[ xX]\]|>)(?=\s|$)")
+_BOLD = regex(r"\A_?(?:\*\*|__)[^*_]{0,160}[^*_.!?…](?:\*\*|__):?(?:\s\([^()]{1,160}\))?:?_?\Z")
 """A line or a list entry all in bold, or with a remark in brackets: the heading of what follows."""
-_HEADED = re.compile(
+_HEADED = regex(
     r"\A[^\w*]{1,8}|\s?[(—–].*|\s(?:found|confirmed|identified|analysis|applied)\b.*|[:*_#\s]{1,8}\Z", re.IGNORECASE
 )
 """What a heading says besides the label it is: "🔍 Root cause (two problems)"."""
-_ROLE = re.compile(r"\A[_*]{0,3}(?P<sign>[👤🤖])?\s?(?P<name>[^\W_]{2,20})(?:\s\([^()]{1,80}\))?[:*_]{0,4}\Z")
+_ROLE = regex(r"\A[_*]{0,3}(?P<sign>[👤🤖])?\s?(?P<name>[^\W_]{2,20})(?:\s\([^()]{1,80}\))?[:*_]{0,4}\Z")
 SIGNS = {"👤": "user", "🤖": "assistant"}
-_RULE = re.compile(r"\A[\s\-=_*~|:+#]{3,}+$")
-_HEAD = re.compile(
+_RULE = regex(r"\A[\s\-=_*~|:+#]{3,}+$")
+_HEAD = regex(
     r"\A(?:[\[(]?(?:[^\W\d_]{2,4}\.?\s)?\d(?:[\d\-:/., ]|(?<=\d)[TZ](?![a-z])){3,30}"
     r"(?:[apAP][mM])?[\])]?\s*+(?:[-–—]\s*+)?)?(?:\*{2}|_{2})?"
     r"(?P<name>[#@]?[^\W_][\w .'’#@/&-]{0,39}?)(?:\s\([^()]{1,30}\))?"
     r"(?:,\s\d{1,2}\.?\s[^\W\d_]{3,9}(?:\s\d{4})?)?(?:\*{2}|_{2})?\s?"
     r"(?::(?:\*{2}|_{2})?(?:\s+|$)|：\s*)"
 )
-_BOUNDARY = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]{0,4}+\s++|[。！？]++[」』”）]{0,2}+\s*+")
-_LAST_WORD = re.compile(r"([^\W\d_](?:[^\W_]|\.(?=[^\W_])){0,15})\.[\"'”’)\]*_]{0,4}\s+$")
-_LAST_DAY = re.compile(r"\b\d{1,2}\.\s+$")  # "vom 27. bis 30. Dezember"
-_DAY = re.compile(rf"(?<![\d.])\d{{1,2}}\.(?:\d{{1,2}}\.(?=\s+[a-zäöüß])|(?=\s+(?i:{MONTH_NAME})\b))")
+_BOUNDARY = regex(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]{0,4}+\s++|[。！？]++[」』”）]{0,2}+\s*+")
+_LAST_WORD = regex(r"([^\W\d_](?:[^\W_]|\.(?=[^\W_])){0,15})\.[\"'”’)\]*_]{0,4}\s+$")
+_LAST_DAY = regex(r"\b\d{1,2}\.\s+$")  # "vom 27. bis 30. Dezember"
+_DAY = regex(rf"(?<![\d.])\d{{1,2}}\.(?:\d{{1,2}}\.(?=\s+[a-zäöüß])|(?=\s+(?i:{MONTH_NAME})\b))")
 """A date whose full stop ends no sentence: "1. Januar", "am 2.12. um zehn"."""
-_DATED = re.compile(r"\d{1,4}[-./\s](?:\d{1,2}[-./]\d{2,4}\b|[^\W\d_]{3,9}[.,: ])")
-_MARKUP = re.compile(r"""["']\s?[}\]]|[{\[]\s?["'{]|["']\s?:\s?["'{\[\d]|</?[a-z]+[ />]|^\s*\||<!--""")
-_CODE_SPAN = re.compile(r"`[^`]{1,300}`")
-_CODE_MARK = re.compile(r":=|[=!]=|&&|\|\||=>|[{}]|;$|\w\((?!s\))")
+_DATED = regex(r"\d{1,4}[-./\s](?:\d{1,2}[-./]\d{2,4}\b|[^\W\d_]{3,9}[.,: ])")
+_MARKUP = regex(r"""["']\s?[}\]]|[{\[]\s?["'{]|["']\s?:\s?["'{\[\d]|</?[a-z]+[ />]|^\s*\||<!--""")
+_CODE_SPAN = regex(r"`[^`]{1,300}`")
+_CODE_MARK = regex(r":=|[=!]=|&&|\|\||=>|[{}]|;$|\w\((?!s\))")
 """What code has between its words; outside of back quotes prose has one at most."""
-_MAIL_HEAD = re.compile(
+_MAIL_HEAD = regex(
     r"\A\s{0,4}(?:(?:from|von|de|expéditeur|remitente)\s?:\s(?P<sender>\S.{0,200})"
     r"|(?:date|datum|sent|gesendet|envoyé|fecha|enviado)\s?:\s(?P<date>\S.{0,100})"
     r"|(?:subject|betreff|objet|asunto)\s?:\s(?P<subject>\S.{0,300})|(?P<other>(?:to|an|à|para|cc|bcc)\s?:\s.{1,400}))\Z",
     re.IGNORECASE,
 )
 """A header line of a mail."""
-_ADDRESS = re.compile(r"[<(\[].*|\s[^\s@]+@\S+\Z")
+_ADDRESS = regex(r"[<(\[].*|\s[^\s@]+@\S+\Z")
 MOST_MAIL_HEADS, LEAST_MAIL_HEADS = 6, 2
 
 
@@ -106,7 +107,7 @@ class TextLine:
 
 
 LEAST_TOLD_BEFORE = 4  # words before a question in the same sentence that tell something
-_ASKED_THEN = re.compile(
+_ASKED_THEN = regex(
     r",\s(?=¿|(?:so\s|and\s|but\s)?(?:any|are|can|could|did|do|does|has|have|how|is|should|was|were|what|when|where|which|who|why|will|would)\b)",
     re.IGNORECASE,
 )
@@ -404,27 +405,23 @@ KNOWN = FUNCTION_WORDS | word_list("of_four_languages")
 LEAST_KNOWN = 0.2
 """Share of `KNOWN` from which a text is in one of these languages; whole sentences have 0.35 and more."""
 
-_PROMPT = re.compile(
-    r"\A\s{0,4}(?:\([\w.-]{1,40}\)\s){0,3}(?:[\w.-]{1,40}@[\w.-]{1,60}[^$#%❯]{0,120}?[$#%❯]|[$❯])\s(?=\S)"
-)
-_COMMENT = re.compile(r"#\s+(?=\S)")
-_MESSAGE = re.compile(
+_PROMPT = regex(r"\A\s{0,4}(?:\([\w.-]{1,40}\)\s){0,3}(?:[\w.-]{1,40}@[\w.-]{1,60}[^$#%❯]{0,120}?[$#%❯]|[$❯])\s(?=\S)")
+_COMMENT = regex(r"#\s+(?=\S)")
+_MESSAGE = regex(
     r"""\s(?:-[a-z]{0,3}m|-t|-b|--message|--title|--body|--reason)[= ](?:"([^"]{8,400})"|'([^']{8,400})')"""
     r"""|\bgit commit \(([^()]{8,200})\)"""
 )
-_PUBLISHES = re.compile(r"\b(?:commit|pr create|issue create|mr create|tag|release)\b")
-_TOOL = re.compile(
+_PUBLISHES = regex(r"\b(?:commit|pr create|issue create|mr create|tag|release)\b")
+_TOOL = regex(
     r"\A(?:(?:user|assistant|tool|system)\s?:\s)?\[(?!\d|[ xX]\]|session|date)"
     r"(?:[a-z_][\w .-]{0,30}\](?=\s)|[A-Za-z_][\w. -]{0,40}:\s|[A-Z][A-Za-z_]{2,30}\](?=\s))"
 )
-_BLOCK = re.compile(
+_BLOCK = regex(
     r"\A(?:(?:user|assistant|tool|system)\s?:\s)?<(?P<name>[a-z]{2,30}(?:-[a-z]{1,30}){1,4}|think)(?:\s[^<>]{0,300})?>"
 )
-_EXPORTED = re.compile(
-    r"\A(?:<!-- Generated by SpecStory|## SpecStory|.{0,3}Using tool: |<tool[-_]use\b|[⏺●]\s\w{1,30}\()"
-)
+_EXPORTED = regex(r"\A(?:<!-- Generated by SpecStory|## SpecStory|.{0,3}Using tool: |<tool[-_]use\b|[⏺●]\s\w{1,30}\()")
 """What programs write into the exports of an agent's sessions."""
-_OUTPUT = re.compile(
+_OUTPUT = regex(
     r"\A(?:[-+]{3}\s|@@\s|[+-]\s{2,}\S|\d+\s*[|│┃:]\s|[│┃┌└├╭╰▪✓✗✔✘⎿●■✦]|\$\s|>>>\s|at\s\S{1,200}[(:]\S"
     r"|(?:FAILED|PASSED|ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|Traceback)\b[\s:(\[]|File (?:\"|\S{1,200}:\d+, in )"
     r"|-+> ?\d+\s|\d{1,5}(?:\s{2,}\S|→)|Cell In ?\[|(?:[\w.]{1,80}\s+)?Traceback \(most"
@@ -435,24 +432,24 @@ _OUTPUT = re.compile(
     r"|[\w.]{1,40}-\d{1,3}\s{1,10}\||\(\w{1,40} pid=\d|#\d{1,4} \d{1,6}\.\d"
     r"|(?:\([\w.-]{1,40}\)\s){0,3}[\w.-]{1,40}@[\w.-]{1,60}:\S{0,120}[$#]\Z|(?:diff --git|index [0-9a-f]{7,40}\.\.)\s?)"
 )
-_STATEMENT = re.compile(
+_STATEMENT = regex(
     r"""\A(?:import\s(?:[\w.]+|.*["';])|from\s[\w.]+\simport\s.*|[})\]]+\s?(?:from\s["'].*|[;,]*)"""
     r"""|(?:export|async|def|class|function|public|private|static|return)\s.*[;{(=\[]"""
     r"""|(?:const|let|var)\s[\w{\[].*=.*|[A-Za-z_][\w.\[\]"']*\s?[-+*/]?=\s?(?:await\s.*|[^()]*\w\(.*\)|[\[{"'].*[\]}"'][;,]?|.*;)"""
     r"""|(?:return|raise|throw)\s[\w.]+(?:\(.*\))?;?|(?:await\s)?[A-Za-z_][\w.]*\(.*\)[;:,]?|(?:[\w-]{1,40}:\s)?["'`].*["'`],|.*\)\s?[;{]|.*=>\s?[{(]?)\Z"""
 )
 """A whole line of code, as people paste it without a fence; tried only on lines no longer than a sentence."""
-_SCREEN = re.compile(r"\A(?:\w{1,20}:\s)?\s{0,8}[✦●⎿╭│╰]")
+_SCREEN = regex(r"\A(?:\w{1,20}:\s)?\s{0,8}[✦●⎿╭│╰]")
 """A pasted screen of an agent's program; indented lines below belong to it."""
-_LEFT_OUT = re.compile(r"\A\[(?:[\d,]{1,15} characters were|a line was) left out\b")
+_LEFT_OUT = regex(r"\A\[(?:[\d,]{1,15} characters were|a line was) left out\b")
 """The mark an import puts where it leaves something out."""
-_NUMBER = re.compile(r"\A\d{1,5}\s+")
+_NUMBER = regex(r"\A\d{1,5}\s+")
 """A line number before code."""
-_WHOLE = re.compile(r"\A[^\W\d_][\w'’,]*(?:\s[\w'’,.:/§%€$-]{1,40}){3,60}[.!?]\Z")
+_WHOLE = regex(r"\A[^\W\d_][\w'’,]*(?:\s[\w'’,.:/§%€$-]{1,40}){3,60}[.!?]\Z")
 """A whole line of prose, from its first word to its full stop."""
-_WORD = re.compile(r"[^\W\d_]+")
-_SPEAKER = re.compile(r"\A[^:\[\]{}<>=/\\]{1,60}:\s")
-_CODE = re.compile(r"[{}<>=;|\\`$@^~_/\[\]*#]|--|::|\(\)|->")
+_WORD = regex(r"[^\W\d_]+")
+_SPEAKER = regex(r"\A[^:\[\]{}<>=/\\]{1,60}:\s")
+_CODE = regex(r"[{}<>=;|\\`$@^~_/\[\]*#]|--|::|\(\)|->")
 
 
 def human_text(detail: str) -> str:

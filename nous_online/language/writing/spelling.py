@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from nous_online.core.patterns import regex
 from nous_online.language.lexicon import FUNCTION_WORDS, MONTHS, SMALL_WORDS, word_list
 from nous_online.language.writing.chats import SPOKEN_ELSEWHERE, is_asking
 from nous_online.language.writing.sentences import Sentence
@@ -22,10 +23,10 @@ DAYS = {
     for name in word_list("weekdays") | MONTHS.keys() - {"may", "march"}
     for day in (name, f"{name}s")
 }
-_INSIDE = re.compile(r"(?<=[\w,;)'] )[^\W\d_a-z][^\W\d_]{2,20}(?: (?:& |of |and )?[^\W\d_a-z][^\W\d_]{2,20}){0,3}")
+_INSIDE = regex(r"(?<=[\w,;)'] )[^\W\d_a-z][^\W\d_]{2,20}(?: (?:& |of |and )?[^\W\d_a-z][^\W\d_]{2,20}){0,3}")
 """Words with a capital inside a sentence."""
-_COUNTED = re.compile(r"\b(?:an?|the|my|our|his|her|their|this|that|every|no) ([^\W\d_A-Z][\w']{1,20})")
-_WORD = re.compile(r"(?<![\w'@./-])[^\W\d_A-Z][\w']{0,20}+(?![@/]|\.\w)")
+_COUNTED = regex(r"\b(?:an?|the|my|our|his|her|their|this|that|every|no) ([^\W\d_A-Z][\w']{1,20})")
+_WORD = regex(r"(?<![\w'@./-])[^\W\d_A-Z][\w']{0,20}+(?![@/]|\.\w)")
 
 
 def spelled_out(sentences: Sequence[Sentence]) -> list[Sentence]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from nous_online.core.patterns import regex
 from nous_online.language.lexicon import AT_ONCE, HEDGE, MONTH_NAMES, PAST, QUOTED, REQUEST, tables, word_list
 from nous_online.language.writing.dates import MONTH_NAME
 from nous_online.language.writing.sentences import CLOSING
@@ -16,7 +17,7 @@ from nous_online.language.writing.sentences import CLOSING
 REQUESTED = frozenset(" ".join(tables()["actions"]["deeds"]).split()) | word_list("looking") | word_list("imperatives")
 """What a request opens with."""
 
-_LEAD = re.compile(
+_LEAD = regex(
     r"\A(?:(?:oh|and|also|yes|yeah|yep|wait|right|ok|okay|hm+|btw|plus|but|so|ah|well|then|remember|for the record"
     r"|by the way|fyi|in general|generally|before i forget|please|ja|und|aber|übrigens|generell|grundsätzlich|bitte"
     r"|oui|et|mais|en général|sí|y|pero|por cierto|en general)(?:[,:.!…]+\s*|\s)"
@@ -25,7 +26,7 @@ _LEAD = re.compile(
     re.IGNORECASE,
 )
 """What leads to a clause and is none of it."""
-_CLAUSE = re.compile(
+_CLAUSE = regex(
     r"(?:[,;:.!](?=\s|$)|\()\s?(?:(?:and|but|so|because|since|und|aber|denn|weil|et|mais|y|pero)\s)?|\s[-\u2013\u2014]{1,2}\s"
     r"|\s(?:and|but|so|und|aber|et|mais|y|pero)\s"
 )
@@ -38,13 +39,13 @@ _PRESENT = (
     r"|lieg(?:t|en)|bekomm(?:t|en)|komm(?:t|en)|fliegt|läuft|laufen|gehör(?:t|en)|endet|gilt|gelten"
     r"|est|sont|doi(?:t|vent)|va|vont|reste(?:nt)?|es|son|debe[n]?|va[n]?|está[n]?|queda[n]?)"
 )
-_SOON_OVER = re.compile(
+_SOON_OVER = regex(
     r"\b(?:now|today|tonight|tomorrow|again|just|currently|at the moment|for this|this (?:run|one|time|file|page|test)"
     r"|jetzt|heute|morgen|gerade|nochmal|maintenant|aujourd'hui|ahora|hoy)\b",
     re.IGNORECASE,
 )
 """Says that a clause is about this minute."""
-_POINTING = re.compile(
+_POINTING = regex(
     r"(?:it|its|this|that|these|those|there|they|he|she|you|i|what|which|who|where|why|how|if|when|while|as|after|once"
     r"|would|could|can|does|do|did|is|are|has|have|das|dies\w*|es|er|sie|du|ich|ihr|wenn|ça|ce|cela|c'est|je|tu|il"
     r"|elle|si|eso|esto|yo)\b",
@@ -67,7 +68,7 @@ _NOT_DONE = (
 )
 """After "we" no wish, no plan, nothing that was done."""
 _FORMS = tuple(
-    re.compile(rf"\A(?:{pattern})", re.IGNORECASE)
+    regex(rf"\A(?:{pattern})", re.IGNORECASE)
     for pattern in (
         # What we do: "we only use CSS modules", "for new errors in Go I want %w", "bei uns liegen Secrets in Vault".
         rf"(?:{_WHERE}\s[^,.;:!?]{{2,50}}?,?\s|(?:here|usually|internally|everywhere)\s)?we\s{_NOT_DONE}[a-z]\w",
@@ -107,7 +108,7 @@ _FORMS = tuple(
 _NAMES = "|".join(sorted({name.capitalize() for name in MONTH_NAMES.split()} - {"May", "March", "Mart"}))
 _MONTH = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?\.?\s{MONTH_NAME}|{MONTH_NAME}\.?\s\d{{1,2}}(?!:)|20\d\d|(?-i:{_NAMES}))\b"
 _DAY = r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|week(?:day|end)?|day|night|morning|month|quarter|year|sprint)"
-_DATED = re.compile(
+_DATED = regex(
     r"\b(?:by|until|till|from|since|as of|on|in|before|after|due|starting|is|are|ends|bis|ab|am|zum|seit|vor|im"
     rf"|jusqu'au|dès|le|hasta|desde|el|en)\s(?:(?:on|the|end of|dem|zum|den)\s){{0,2}}{_MONTH}"
     rf"|\b(?:every|each)\s(?:(?:other|second|third|first|last)\s)?{_DAY}\b|\bon\s(?:mon|tues|wednes|thurs|fri|satur|sun)days\b"
@@ -115,43 +116,43 @@ _DATED = re.compile(
     re.IGNORECASE,
 )
 """A day or a month from or until which something holds, or a day that returns."""
-_VERB = re.compile(rf"\b(?:{_PRESENT}|will|won't)\b|\b\w+s\b", re.IGNORECASE)
-_CONTRAST = re.compile(
+_VERB = regex(rf"\b(?:{_PRESENT}|will|won't)\b|\b\w+s\b", re.IGNORECASE)
+_CONTRAST = regex(
     rf"\A(?!{_SOME})[^,;:.!?]{{2,80}}?\b{_PRESENT}\b[^,;:.!?]{{0,80}},\s(?:not|never|nicht|nie|pas|jamais|no|nunca)\s\w",
     re.IGNORECASE,
 )
 """Says of things that are so and not otherwise: "models are registered in MLflow, never committed"."""
-_INSISTED = re.compile(
+_INSISTED = regex(
     r"[,(]\s?(?:[\w'.]{1,20}\s){1,3}(?:insists?|complains?|demands?|(?:wants|expects) it|signed (?:that|this|it) off)\b"
     r"|\b(?:every|everything|each|all|any)\b[^.!?]{0,120}\b(?:otherwise|or else|sonst|sinon|si no)\b",
     re.IGNORECASE,
 )
 """A reason that others give, or that holds for all."""
-_DISLIKED = re.compile(
+_DISLIKED = regex(
     r"\bi (?:don't|do not|never|only) (?:ever )?(?:want|like|accept|merge|use|buy)\s"
     r"(?:you to \w+ (?!the|this|that|it|any of|me)|to see (?:any|another|\w+s\b)|(?:any |another )?(?!this|its)\w+s\b)",
     re.IGNORECASE,
 )
 """What somebody does not want of any kind: "I don't want you to write comments that …"."""
-_BREAKS = re.compile(
+_BREAKS = regex(
     r"\b(?:fail\w*|broke\w*|breaks|crash\w*|wrong|stuck|missing|slow|empty|gone|looks?|seems?|appears?|shows?|happens?"
     r"|throws?|kaputt|fehlt|(?:not|n't) (?:work|show|load|found|ready|appear|render|match|seem|exist)\w*)\b",
     re.IGNORECASE,
 )
 """Tells of a fault, or how something looks."""
-_OURS = re.compile(r"(?:we|our|wir|unser\w?|bei uns|nous|nosotros)\b", re.IGNORECASE)
-_FOR_ALL = re.compile(r"[\w'/+-]{1,30}\severything\s(?:with|in|as|under|by|through)\s\S", re.IGNORECASE)
+_OURS = regex(r"(?:we|our|wir|unser\w?|bei uns|nous|nosotros)\b", re.IGNORECASE)
+_FOR_ALL = regex(r"[\w'/+-]{1,30}\severything\s(?:with|in|as|under|by|through)\s\S", re.IGNORECASE)
 _ENDING = frozenset(".!;:")  # behind these neither a condition nor a request goes on: "while you're at it: …"
 _OPENING = frozenset("@`'\"¿¡#$")
-_CONDITION = re.compile(r"(?:if|when|while|after|once|wenn|falls|si|quand|cuando)\b", re.IGNORECASE)
+_CONDITION = regex(r"(?:if|when|while|after|once|wenn|falls|si|quand|cuando)\b", re.IGNORECASE)
 
-_ASKING = re.compile(
+_ASKING = regex(
     r"\b(?:what|which|who|when|where|how|wie|was|wer|wann|wo|welche\w?|quel\w*|combien|qui|quand|où|comment|qué|cuál\w*"
     r"|cuánto\w?|quién|cómo)\b[^.!?]{0,80}\b(?:should|shall|may|must|do (?:we|you)|soll(?:en|te)?|darf|dürfen"
     r"|muss|müssen|doi(?:t|vent)|faut|debe[n]?)\b(?! I\b)",
     re.IGNORECASE,
 )
-_NEXT_STEP = re.compile(
+_NEXT_STEP = regex(
     r"\bdo (?:we|you) (?:see|get|mean|want|think|suggest|prefer|remember)\b"
     r"|\b(?:first|next|now|zuerst|jetzt|d'abord|primero)\b|\b(?:soll|darf|muss) ich\b|\bdois-je\b|\bdebo\b",
     re.IGNORECASE,
