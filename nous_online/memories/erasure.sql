@@ -231,6 +231,14 @@ select id, content, category, tags, row_version from heart.facts where agent_id 
 with memory as materialized (
     -- Named once: each mention of the view is planned as four tables.
     select full_text, summary, compressed from heart.memories where agent_id = %(agent_id)s and id = any(%(ids)s)
+), act as (
+    -- What was checked and set off a censor that is everybody's, and for whom.
+    select found ->> 'action' as action, found ->> 'user_id' as user_id from (
+        select jsonb_build_array(exceptions, last_activation) as document from heart.censors where agent_id = %(agent_id)s
+        union select jsonb_build_array(before, after) from lifecycle.events
+              where agent_id = %(agent_id)s and memory_kind = 'censor') shared
+    cross join lateral jsonb_path_query(document, 'strict $.** ? (exists (@.action))') found
+    where %(user_id)s::text is not null
 ), said as (
     select unnest(array[full_text, summary, compressed]) as text from memory
     union select unnest(array[context, subject, source] || tags) from heart.facts where agent_id = %(agent_id)s and id = any(%(ids)s)
@@ -251,13 +259,7 @@ with memory as materialized (
     union select item ->> 'text' from heart.working_memory, jsonb_array_elements(items) item
           where agent_id = %(agent_id)s and session_id = any(%(sessions)s)
     union select signal from heart.sightings where agent_id = %(agent_id)s and session_id = any(%(sessions)s)
-    union select act ->> 'action' from (
-              select jsonb_build_array(exceptions, last_activation) as document from heart.censors where agent_id = %(agent_id)s
-              union select jsonb_build_array(before, after) from lifecycle.events
-                    where agent_id = %(agent_id)s and memory_kind = 'censor') shared
-          cross join lateral jsonb_path_query(
-              document, 'strict $.** ? (@.user_id == $user)', jsonb_build_object('user', %(user_id)s::text)) act
-          where %(user_id)s::text is not null
+    union (select action from act where user_id = %(user_id)s except select action from act where user_id <> %(user_id)s)
     union select note from heart.contradictions
           where agent_id = %(agent_id)s and (memory_a = any(%(ids)s) or memory_b = any(%(ids)s))
     union select proposed ->> 'note' from heart.contradictions

@@ -185,9 +185,10 @@ def test_what_a_user_did_leaves_the_censors_that_others_share(
     censor = heart.add_censor("lend out", "insurance", is_literal=True, severity="block")
     (fired,) = heart.check_censors(f"lend out {WORD} to {WORD}", user_id=WORD)
     heart.report_false_positive(censor.id, activation_id=fired.id)
+    for action in ("lend out a helmet", "lend out the cargo bike"):  # the second is what another user does, too
+        heart.check_censors(action, user_id=WORD)
     (other,) = heart.check_censors("lend out the cargo bike", user_id="ben")
     heart.report_false_positive(censor.id, activation_id=other.id)
-    heart.check_censors("lend out a helmet", user_id=WORD)
     if has_more:
         heart.learn("I ride to work", user_id=WORD)
 
@@ -197,7 +198,7 @@ def test_what_a_user_did_leaves_the_censors_that_others_share(
     assert [(each["action"], each["user_id"]) for each in left.exceptions] == [
         ("[erased]", None), ("lend out the cargo bike", "ben"),
     ]  # fmt: skip
-    assert left.activation_count == 3
+    assert left.activation_count == 4
     assert mentions(dump(owner), WORD) == set()
 
 
