@@ -122,8 +122,9 @@ def run_nous(
     for descriptor in (*streams, *others):
         os.close(descriptor)
     sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", buffering=1)  # noqa: SIM115
+    variables = {**environment, "TOKENIZERS_PARALLELISM": "false"}  # it may be the variables of this process
     os.environ.clear()
-    os.environ.update(environment, TOKENIZERS_PARALLELISM="false")
+    os.environ.update(variables)
     # A new process has no handlers; those of a server that ran in this one would write what it has served.
     for logger in (logging.getLogger(), *logging.getLogger().manager.loggerDict.values()):
         if isinstance(logger, logging.Logger):
