@@ -389,7 +389,7 @@ def find_part(connection: Connection, agent_id: str, part: Part) -> PartContents
     contents = PartContents(agent_id, *row, user_id=part.user_id)
     missing = sorted(set(part.memory_ids) - set(contents.ids))
     rows = (contents.ids, contents.statements, contents.sessions, contents.recalls, contents.decisions)
-    if missing or not (any(rows) or quotations_of(connection, contents)):
+    if missing or not (any(rows) or (part.user_id,) in connection.execute(BLOCKS["acting_users"], key).fetchall()):
         what = f"no memory {missing[0]}" if missing else f"nothing of user {part.user_id!r}"
         raise NotFound(f"agent {agent_id!r} has {what}, so there is nothing to erase")
     key |= vars(contents)
@@ -625,7 +625,8 @@ def erase_again(
     What was erased of the agent that was exported counts too, whatever name it got here.
     """
     key = {"agent_id": agent_id, "names": [agent_id, exported_from], "exported_at": exported_at}
-    users = [row[0] for row in connection.execute(BLOCKS["buried_users"], key)]
+    acting = [row[0] for row in connection.execute(BLOCKS["acting_users"], key)]
+    users = [row[0] for row in connection.execute(BLOCKS["buried_users"], {**key, "acting": acting})]
     parts = [Part(user_id=user) for user in users]
     count = sum(erase_found(connection, agent_id, part, (), find_embedder) for part in parts)
     ids = tuple(row[0] for row in connection.execute(BLOCKS["buried"], key))

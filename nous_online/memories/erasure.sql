@@ -226,6 +226,15 @@ order by s.fact_id, s.said_at, s.recorded_at, s.id
 -- name: facts_told
 select id, content, category, tags, row_version from heart.facts where agent_id = %(agent_id)s and id = any(%(touched)s)
 
+-- name: acting_users
+-- For whom something was checked that set off a censor.
+select distinct found ->> 'user_id' from (
+    select jsonb_build_array(exceptions, last_activation) as document from heart.censors where agent_id = %(agent_id)s
+    union select jsonb_build_array(before, after) from lifecycle.events
+          where agent_id = %(agent_id)s and memory_kind = 'censor') shared
+cross join lateral jsonb_path_query(document, 'strict $.** ? (exists (@.action))') found
+where found ->> 'user_id' is not null
+
 -- name: part_quotations
 -- By which words a copy of it is recognised; none that something that stays says too.
 with memory as materialized (
@@ -611,6 +620,7 @@ from (
     select user_id from heart.memories where agent_id = %(agent_id)s
     union select user_id from heart.statements where agent_id = %(agent_id)s
     union select user_id from heart.recalls where agent_id = %(agent_id)s
+    union select unnest(%(acting)s::text[])
 ) u cross join unnest(%(names)s::text[]) name
 join lifecycle.tombstones t on t.agent_hash = encode(sha256(convert_to(name, 'UTF8')), 'hex')
  and t.content_hash = encode(sha256(convert_to(name || E'\nuser\n' || u.user_id, 'UTF8')), 'hex')

@@ -234,6 +234,20 @@ def test_an_older_export_under_another_name_brings_nothing_back_of_who_was_erase
     assert kept == [("ana", "The office opens at nine")]
 
 
+def test_an_older_export_brings_back_no_act_of_who_was_erased_and_did_nothing_else(
+    heart: Heart, owner: psycopg.Connection, database_url: str, tmp_path: Path
+) -> None:
+    heart.add_censor("lend out", "insurance", is_literal=True)
+    heart.check_censors(f"lend out {WORD}", user_id="tom")
+    export_agent(heart.agent.database, "aria", path := tmp_path / "aria.jsonl")
+    erase_some(database_url, "aria", Part(user_id="tom"), reason="x", erasers=[], embedder_of=lambda _: WordEmbedder())
+    erase_everywhere(database_url, "aria", reason="the agent is not needed any more", erasers=[])
+
+    restore_agent(heart.agent.database, path, agent_id="basil")
+
+    assert mentions(dump(owner), WORD, "tom") == set()
+
+
 def test_what_a_user_says_after_being_erased_comes_back(heart: Heart, database_url: str, tmp_path: Path) -> None:
     heart.learn(f"The {WORD} is in the cellar", user_id="tom")
     erase_some(database_url, "aria", Part(user_id="tom"), reason="x", erasers=[], embedder_of=lambda _: WordEmbedder())

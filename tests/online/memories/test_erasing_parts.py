@@ -202,6 +202,20 @@ def test_what_a_user_did_leaves_the_censors_that_others_share(
     assert mentions(dump(owner), WORD) == set()
 
 
+def test_a_user_who_did_only_what_another_one_did_can_be_erased(
+    heart: Heart, owner: psycopg.Connection, erase: Erase
+) -> None:
+    heart.add_censor("lend out", "insurance", is_literal=True)
+    for user in (WORD, "ben"):
+        heart.check_censors("lend out the cargo bike", user_id=user)
+
+    erase(user=WORD)
+
+    assert mentions(dump(owner), WORD) == set()
+    with pytest.raises(NotFound, match=f"nothing of user '{WORD}'"):
+        erase(user=WORD)
+
+
 def test_the_other_rows_of_the_agent_stay_as_they_were(heart: Heart, owner: psycopg.Connection, erase: Erase) -> None:
     others = [heart.learn(text).memory for text in ("The office opens at nine", "Backups are kept for 30 days")]
     for each in others:
