@@ -19,6 +19,7 @@ from nous_online.core.policy import LearnPolicy
 from nous_online.core.validation import LARGEST_LEAD, checked_id
 from nous_online.language.pairs.guards import added
 from nous_online.language.pairs.judging import (
+    OTHER_NEARER,
     SURE_FROM,
     JudgedStatement,
     Judgement,
@@ -460,7 +461,10 @@ def decide_and_doubt(
     """Return what to do with `new`, and the ids of facts it perhaps replaces; the reason names either."""
     # By its id, not in its words: a reason is stored with the event, and words have to leave it when they are erased.
     decision = decide_with_named(new, said, judgements, policy)
-    left = [each for each in said.rest if each not in (*decision.superseded, *decision.contradicted)]
+    changed = (*decision.superseded, *decision.contradicted)
+    left = [each for each in said.rest if each not in changed]
+    if changed:  # The one thing that it changes is found.
+        left = [each for each in left if each.fact.id in judgements and judgements[each.fact.id].reason != OTHER_NEARER]
     doubts = possible_replacements(new, left, judgements, policy)
     if decision.reason != NOTHING_LIKE_IT:
         return decision, doubts

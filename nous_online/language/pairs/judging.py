@@ -244,7 +244,7 @@ class Judge(Protocol):
 class OfflineJudge:
     """The built-in judge: a small cross-encoder and rules for exact differences; needs no key, 2.5 ms a pair."""
 
-    prompt_version = "reader-19"
+    prompt_version = "reader-20"
 
     @property
     def name(self) -> str:

@@ -5,6 +5,7 @@ By rule, without a model. Where the number is a value ("We are in room 12", "Ver
 
 from __future__ import annotations
 
+import itertools
 import re
 from functools import lru_cache
 
@@ -44,6 +45,8 @@ MOST_READ = 200  # characters
 SMALL_WORDS = FUNCTION_WORDS | FOREIGN_WORDS
 UNNUMBERED = SMALL_WORDS | ATTRIBUTES | DATED | MONTH_NUMBERS.keys() | UNITS.keys() | word_list("before_values")
 """Words before a number that names no thing: it moves on, is a day or a quantity, or stands behind a small word."""
+NO_VERBS = SMALL_WORDS | JOINTS | DATED | UNITS.keys()
+BEHIND_NOUNS = JOINTS | OF | PLACING | {"for", "für", "pour", "para", "per"}
 DOING = word_list("irregular_past") | word_list("of_persons") | frozenset({"use", "keep", "add", "give"})
 IS_DONE, IS_OF_ONE = map(phrases, ("is_done", "is_of_one"))
 VERB_BEHIND = regex(
@@ -58,8 +61,11 @@ VERB_BEHIND = regex(
 def other_numbered(a: str, b: str) -> str | None:
     """Return the reason that two statements are about things with a number each, None where they are not.
 
-    All that is said before the number is the same; what is said of the things need not be.
+    All that is said before the number is the same; what is said of the things need not be, unless no verb that is known
+    tells it: then only numbers may differ, and a second one must.
     """
+    if of_a_row := _of_a_row(a, b):
+        return of_a_row
     one, other = named_by_number(a), named_by_number(b)
     differing = [(number, its) for number, its in zip(one, other, strict=False) if number != its]
     if not differing or len(one) != len(other) or not all(_is_code(word) for both in differing for word in both):
@@ -68,6 +74,27 @@ def other_numbered(a: str, b: str) -> str | None:
     if any(number in its_spoken or its in spoken for number, its in differing):
         return None  # "Order 5502 replaces 5501"
     return f"two things, {' '.join(one)} and {' '.join(other)}"
+
+
+def _of_a_row(a: str, b: str) -> str | None:
+    """Return the reason that two statements are like rows of a table: "Room 10 seats 11 people", "Room 11 seats 48 …".
+
+    Only numbers differ, two at least, and the first is that of a thing: it directly follows a noun, and what is behind
+    it makes it no quantity. All 29 such pairs among those for training are about two things.
+    """
+    rows = [[word.casefold() for word in WORD.findall(NUMBER_MARK.sub("", text[:MOST_READ]))] for text in (a, b)]
+    differing = [each for each in zip(itertools.count(), *rows, strict=False) if each[1] != each[2]]
+    is_row = len(rows[0]) == len(rows[1]) and len(differing) > 1
+    if not is_row or not all(any(map(str.isdigit, word)) for _, *both in differing for word in both):
+        return None
+    place, *numbers = differing[0]
+    thing, behind = rows[0][int(rows[0][0] in OPENING) : place], rows[0][place + 1 : place + 3]
+    is_thing = all(_is_code(number) and _may_be_named(thing, number) for number in numbers) and _is_note(thing)
+    is_told = len(behind) > 1 and behind[0][0].isalpha() and behind[1][0].isalnum()
+    is_quantity = not is_told or behind[0] in NO_VERBS or behind[1] in BEHIND_NOUNS  # "40 chairs and 12 tables"
+    if not is_thing or (is_quantity and not (named_by_number(a) and named_by_number(b))):
+        return None
+    return f"two things, {' and '.join(' '.join((*thing, number)) for number in numbers)}"
 
 
 @lru_cache(maxsize=65_536)

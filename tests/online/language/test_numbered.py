@@ -93,6 +93,22 @@ VALUES = """
     Le train part du quai 3                      | Le train part du quai 4
     La salle 12 est notre bureau                 | La salle 14 est notre bureau
 """
+ROWS = """
+    Room 10 seats 11 people                      | Room 11 seats 48 people
+    Widget number 31 weighs 60 kilograms         | Widget number 36 weighs 63 kilograms
+    Server 10 is at 11 %                         | Server 11 is at 48 %
+    Presse 1 : 80 bars                           | Presse 2 : 95 bars
+    El muelle 2 descarga a las 7                 | El muelle 5 descarga a las 10
+"""
+COUNTS = """
+    Inventory 40 chairs and 12 tables            | Inventory 50 chairs and 10 tables
+    Order 5 pizzas for 8 people                  | Order 7 pizzas for 10 people
+    Standup 9 sharp, retro 10                    | Standup 10 sharp, retro 11
+    We use 3 servers with 4 cores                | We use 4 servers with 8 cores
+    Version 4 needs 8 GB                         | Version 5 needs 16 GB
+    Room 10 seats 11 people                      | Room 10 seats 48 people
+    Room 10 seats 11 people                      | Room 11 is used by 48 people
+"""
 CHANGES = {Verdict.UPDATES, Verdict.CONTRADICTS}
 
 
@@ -110,6 +126,17 @@ def verdict(earlier: str, later: str) -> Verdict:
 def test_what_a_number_names_is_another_thing_under_another_number(earlier: str, later: str) -> None:
     assert (other_numbered(earlier, later) or "").startswith("two things, ")
     assert verdict(earlier, later) not in {Verdict.SAME, *CHANGES}
+
+
+@pytest.mark.parametrize(("earlier", "later"), rows(ROWS))
+def test_rows_of_a_table_are_about_a_thing_each_whatever_numbers_they_share(earlier: str, later: str) -> None:
+    assert (other_numbered(earlier, later) or "").startswith("two things, ")
+    assert verdict(earlier, later) not in {Verdict.SAME, *CHANGES}
+
+
+@pytest.mark.parametrize(("earlier", "later"), rows(COUNTS))
+def test_several_numbers_of_one_thing_name_nothing(earlier: str, later: str) -> None:
+    assert other_numbered(earlier, later) is None
 
 
 @pytest.mark.parametrize(("earlier", "later"), rows(VALUES))

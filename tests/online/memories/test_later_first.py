@@ -75,6 +75,21 @@ def test_what_may_replace_three_facts_alike_replaces_none_and_says_so(heart, jud
     assert len(learned.memory.perhaps_replaces) == len(known)
 
 
+def test_what_replaces_one_fact_leaves_no_doubt_about_others_that_it_may_have_meant(heart, judge):
+    earlier = ["Ana has her desk on the second floor", "The desk of Ana's son is on the second floor"]
+    of_ana, of_her_son = (heart.learn(text, learned_at=MAY).memory for text in earlier)
+    later = "Ana has her desk on the fourth floor"
+    judge.verdicts = {(text, later): Verdict.UPDATES for text in earlier}
+    judge.changes = {(earlier[0], later): 0.95, (earlier[1], later): 0.8}
+
+    learned = heart.learn(later, learned_at=JUNE)
+
+    assert heart.get(of_ana.id).state == "superseded"
+    assert learned.memory.perhaps_replaces == []
+    assert contents(heart.recall(earlier[1]))[0] == earlier[1]
+    assert of_her_son.id in {each.fact.id for each in learned.near}
+
+
 @pytest.mark.parametrize(("chance", "first"), [(0.09, "the pager is with Ana"), (0.11, "Ben took over the pager duty")])
 def test_what_perhaps_replaces_an_earlier_fact_comes_before_it(heart, judge, chance, first):
     judge.change = chance
