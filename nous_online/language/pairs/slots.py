@@ -34,6 +34,7 @@ from nous_online.language.pairs.wordings import other_names, other_subjects, sub
 ADDITIONS, PAST_MARKERS = word_list("additions"), word_list("past_markers")
 DWELLING, HOLDING, NEWLY, WIDE_PLACES = map(word_list, ("dwelling", "holding", "newly", "wide_places"))
 ONE_OF_SEVERAL, SINGLING = word_list("one_of_several"), word_list("singling")
+IRREGULAR_PAST = word_list("irregular_past")
 MOST_WORDS = 30  # a longer statement makes several claims, and a new value of one must not hide the others
 COPULAS = frozenset({"is", "are", "was", "were", "am"})
 PLACING = frozenset({"in", "at", "by", "to", "as", "from", "on", "for", "of"})
@@ -49,6 +50,7 @@ COMPLEMENTS = frozenset({"of", "in", "for", "at", "on", "that", "where", "who", 
 RELATIVES = frozenset({"that", "which", "who", "where"})
 INDEFINITE = frozenset({"a", "an", "some", "any", "several"})
 PLACE = regex(r"\b(\w++) (?:in|at|to|from) <name>")
+LIMITS = FUNCTION_WORDS | {"least", "most"}
 CASUAL = frozenset({"now", "current", "currently", "presently", "still", "just", "actually", "recently", "today"})
 SENTENCE_END = regex(r"[a-z0-9)]{3}[.!?;]\s+[A-Z\"(]|\?\s*$")
 
@@ -106,7 +108,7 @@ def filled_slot(text: str, subject: str | None) -> Slot | None:
     is_run = claim.words[opening] == "on" and claim.words[opening - 1] in {"run", "runs"}
     if is_run and len(claim.words) == opening + 3 and claim.is_named(opening + 1) and is_number(claim.words[-1]):
         return _keyed(claim, subject, opening + 2, opening + 3, kind="number")  # "runs on Postgres 15"
-    if _is_labelled(claim, opening) or not _holds_one_value(claim, opening):
+    if _is_labelled(claim, opening) or _tells_more(claim, opening) or not _holds_one_value(claim, opening):
         return None
     kind = _kind(claim, opening)
     return None if kind is None else _keyed(claim, subject, opening + 1, len(claim.words), kind=kind)
@@ -138,6 +140,40 @@ def _is_labelled(claim: _Claim, opening: int) -> bool:
     """Tell whether a colon stands behind `opening`: "on call at Rask: Bo" names two things; "at 9:30" one."""
     behind = range(opening + 1, len(claim.words) - 1)
     return any(claim.words[place] == ":" and not claim.words[place + 1][0].isdigit() for place in behind)
+
+
+def _tells_more(claim: _Claim, opening: int) -> bool:
+    """Tell whether a verb stands behind a preposition: "The lab in Bonn employs Ada" gives no other value than "Bonn".
+
+    That is a word that ends like a verb behind a name, a number or a subject without a verb, or any word between two
+    numbers; but not the last word ("in Bonn offices").
+    """
+    is_of_attribute = claim.words[opening] == "of" and claim.words[opening - 1] in ATTRIBUTES
+    if claim.words[opening] not in PLACING or is_of_attribute:
+        return False
+    is_bare = claim.words[0] in ARTICLES and not any(_may_be_verb(claim, place) for place in range(1, opening))
+    last_number = max((place for place, word in enumerate(claim.words) if is_number(word)), default=0)
+    return any(
+        (is_bare and claim.words[place - 1] not in ARTICLES and _may_be_verb(claim, place))
+        or (claim.is_named(place - 1) and _may_be_verb(claim, place))
+        or (
+            is_number(claim.words[place - 1])
+            and (_may_be_verb(claim, place) or (place < last_number and _is_plain(claim, place)))
+        )
+        for place in range(opening + 2, len(claim.words) - 1)
+    )
+
+
+def _is_plain(claim: _Claim, place: int) -> bool:
+    """Tell whether a word is no name, number, unit, part of a date or small word."""
+    word = claim.words[place]
+    is_counted = is_number(word) or word in UNITS or word in DATED
+    return not claim.is_named(place) and word.isalpha() and not is_counted and word not in FUNCTION_WORDS
+
+
+def _may_be_verb(claim: _Claim, place: int) -> bool:
+    word = claim.words[place]
+    return _is_plain(claim, place) and (word.endswith(("s", "ed")) or word in IRREGULAR_PAST)
 
 
 def _is_compound(claim: _Claim) -> bool:
@@ -179,8 +215,10 @@ def _counted(claim: _Claim) -> tuple[int, int] | None:
     place = places[0]
     before, after = claim.words[place - 1], claim.words[place + 1]
     is_dated = before in PLACING - {"of", "to"} or claim.is_named(place - 1) or claim.is_named(place + 1)
+    is_of_thing = claim.words[place - 2] in PLACING | ARTICLES and before not in LIMITS  # "of team 3"
     is_counted = after in UNITS or (after.endswith("s") and after not in FUNCTION_WORDS)
-    return None if is_dated or _is_activity(claim, place) or not is_counted else (place, place + 1)
+    is_value = is_counted and not (is_dated or is_of_thing or _is_activity(claim, place))
+    return (place, place + 1) if is_value else None
 
 
 def is_number(word: str) -> bool:

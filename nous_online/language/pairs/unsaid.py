@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from nous_online.core.patterns import regex
 from nous_online.language.lexicon import DATED, MONTHS, SMALL_WORDS
 from nous_online.language.pairs.guards import missing_dates, missing_identifiers, unmatched_names, unmatched_numbers
 from nous_online.language.pairs.reading import Number, Reading, clock, read, term_of, unmatched_times
@@ -11,6 +12,7 @@ from nous_online.language.pairs.reading import Number, Reading, clock, read, ter
 Values: TypeAlias = list[str]
 DAYS = DATED - {*MONTHS, *MONTHS.values(), "noon", "midnight"}
 JOINING = frozenset({"of", "the", "de", "la", "du", "von", "van", "der", "del", "&", "-"})  # words inside a name
+LABEL = regex(r"\b([^\W\d_]{3,20}) (?=[^\W\d_]{0,5}-?\d)")
 LEAST_BEFORE, BEGINNING = 3, 5  # letters of a word before a number that may say what it is of, and those compared
 
 
@@ -18,7 +20,8 @@ def left_unsaid(earlier: str, later: str) -> tuple[str, ...]:
     """Return the values of `earlier` that `later` neither repeats nor replaces by one of the same kind.
 
     Dates, times, numbers, identifiers and names are values: of "on 4 May at noon in the Adler" a statement of "6 May"
-    leaves noon and the Adler. Where nothing of one kind is in both, the later one may replace one of them by a word.
+    leaves noon and the Adler. Where nothing of one kind is in both, the later one may replace one of them by a word,
+    but not "port 34" by "host h6".
     """
     known, new = read(earlier), read(later)
     counted = _counted(known) & _counted(new)
@@ -33,7 +36,18 @@ def left_unsaid(earlier: str, later: str) -> tuple[str, ...]:
         not counted.isdisjoint(_things(new, number)) for number in unmatched_numbers(new, known)
     )
     left = [value for gone, come, _ in of_kinds for value in gone[len(come) :]]
-    return tuple(left) if is_of_one_kind or len(left) > 1 else ()
+    return tuple(left) if is_of_one_kind or len(left) > 1 or _are_labelled(known, new) else ()
+
+
+def _are_labelled(known: Reading, new: Reading) -> bool:
+    """Tell whether both statements label a number or identifier, and the later one has none of the earlier labels."""
+    labels, others = _labels(known), _labels(new)
+    return bool(labels and others) and labels.isdisjoint(new.words)
+
+
+def _labels(reading: Reading) -> set[str]:
+    """Return the words directly before a number or identifier: "port" of "port 34", "host" of "host h6"."""
+    return {label for label in LABEL.findall(reading.text.casefold()) if label not in SMALL_WORDS | DATED}
 
 
 def _days(one: Reading, other: Reading | None = None) -> Values:

@@ -130,6 +130,12 @@ def test_another_value_shares_the_slot(earlier, later):
     Ana moved to Lisbon                               | Ana moved to Portugal
     Our database runs on Postgres 15                  | Our database runs on Linux 6
     The build depends on make                         | The build depends on cmake
+    The coffee machine on floor 2 takes 4 minutes     | The coffee machine on floor 2 costs 900 euros
+    The lab in Bonn tests batteries                   | The lab in Bonn employs Ada
+    The car of 2019 seats 5 people                    | The car of 2019 uses 7 litres
+    The shop at the station sells shoes               | The shop at the station closes early
+    The printers on floor 3 take 95 minutes           | The printers on floor 3 need 19 approvals
+    The meeting of team 3 takes place on Monday       | The meeting of team 4 takes place on Monday
     """),
 )
 def test_a_second_fact_is_no_new_value_of_the_same_slot(one, other):

@@ -56,6 +56,7 @@ PARTLY = """
     The exhibition runs from 3 March to 12 June in the Kunsthalle | The exhibition runs until 30 June now
     Mia's braces are checked every six weeks by Dr. Lindt in Basel | Mia's braces are checked every eight weeks now
     Shift 3 has 5 nurses from 22:00 to 06:00 | Shift 3 has 6 nurses now
+    The VPN runs on port 34. | The VPN was moved to host h67.
     Der Kurs beginnt am 3. März um 18:30 in Raum 12 | Der Kurs beginnt jetzt um 19:00
     Die Bestellung Moreau: 24 Stühle, 310 Euro pro Stück | Die Bestellung Moreau sind jetzt 30 Stühle
     Le cours de piano est le mardi à 17:00 avec Mme Duval, 35 euros | Le cours de piano coûte 40 euros maintenant
