@@ -29,18 +29,21 @@ IDLE_S, POLL_S = 900.0, 5.0
 RETRY_S, LONGEST_RETRY_S = 1.0, 60.0
 EXIT_S = 5.0
 """The longest that the end of the program waits for queued exchanges."""
-MOST_KNOWN = 10_000  # marks of conversations
+MOST_KNOWN = 10_000  # conversations
 MOST_WAITING = 10_000  # exchanges in the queue, such as while the database is unreachable
 
 
-@dataclass
+@dataclass(eq=False)
 class LiveConversation:
-    """One conversation, and its episode once it has an exchange."""
+    """One conversation, its episode once it has an exchange, and the marks of its end by which it is found again."""
 
     key: UUID = field(default_factory=uuid4)
     episode_id: UUID | None = None
     lines: int = 0
     spoken_at: float = field(default_factory=time.monotonic)
+    said: str = ""
+    """The mark of all that was said in it."""
+    marks: Sequence[str] = ()
 
 
 class LiveConversations:
@@ -52,7 +55,8 @@ class LiveConversations:
         self._heart = None if isinstance(memory, str) else memory
         self._has_tried = threading.Event()  # to open the heart
         self._waiting: queue.Queue[tuple[LiveConversation, str] | None] = queue.Queue(MOST_WAITING)
-        self._known: OrderedDict[str, LiveConversation] = OrderedDict()
+        self._known: OrderedDict[LiveConversation, None] = OrderedDict()
+        self._marked: dict[str, dict[LiveConversation, None]] = {}
         self._open: dict[UUID, LiveConversation] = {}
         self._lock = threading.Lock()
         self._is_closing = threading.Event()
@@ -71,32 +75,57 @@ class LiveConversations:
             logger.warning("nothing was recalled for a prompt: %s", error)
             return ""
 
-    def of(self, before: Sequence[str], answer_id: str | None) -> LiveConversation:
-        """Return the conversation that these earlier texts belong to, or a new one."""
-        # Found by all its texts, else by the last answer: applications drop old messages from long conversations.
-        with self._lock:
-            marks = [answer_id] if answer_id else [mark_of(before), mark_of(before[-1:])] if before else []
-            return next((self._known[mark] for mark in marks if mark in self._known), LiveConversation())
+    def add(self, before: Sequence[str], lines: Sequence[str], *, follows: str | None, answer_id: str | None) -> None:
+        """Queue the lines of an exchange for the episode of the conversation that it continues, or for a new one.
 
-    def add(
-        self, conversation: LiveConversation, before: Sequence[str], prompt: str, answer: str, answer_id: str | None
-    ) -> None:
-        """Queue an exchange to be stored, and remember the marks by which `of` finds the conversation."""
-        lines = [f"{who}: {text}" for who, text in (("user", prompt), ("assistant", answer)) if text]
+        `before` are the earlier lines that the call sent, `follows` is the id of the answer that it named instead.
+        """
         if not lines:
             return
-        spoken = [*before, *([prompt] if prompt else []), *([answer] if answer else [])]
         with self._lock:
-            for mark in filter(None, (mark_of(spoken), mark_of(spoken[-1:]), answer_id)):
-                self._known[mark] = conversation
-                self._known.move_to_end(mark)
-            while len(self._known) > MOST_KNOWN:
-                self._known.popitem(last=False)
+            known = self._continued(before, follows)
+            conversation = known or LiveConversation()
+            spoken = [*before, *lines]
+            conversation.said = mark_of(lines if known and not follows else spoken, after=conversation.said)
+            self._mark(conversation, last_exchange(spoken), answer_id)
         conversation.spoken_at = time.monotonic()
         try:
             self._waiting.put_nowait((conversation, "\n".join(lines)))
         except queue.Full:
             logger.error("an exchange is not remembered: %d wait already for %s", MOST_WAITING, self._name)
+
+    def _continued(self, before: Sequence[str], follows: str | None) -> LiveConversation | None:
+        """Return the conversation that a call continues; None where it is new, or may be another's.
+
+        All that was said has to be equal, as the conversations of two people often end alike. Of one user's own, the
+        last question and its answer are enough: programs drop old messages from long conversations.
+        """
+        if follows:
+            found = self._marked.get(f"answer {follows}", {})
+        elif alike := self._marked.get(f"all {mark_of(before)}"):
+            return next(iter(alike))  # the same was said in each, so any of them is right
+        else:
+            found = self._marked.get(f"last {mark_of(last_exchange(before))}", {})
+        return next(iter(found)) if len(found) == 1 else None
+
+    def _mark(self, conversation: LiveConversation, exchange: Sequence[str], answer_id: str | None) -> None:
+        """Mark the end of a conversation, and its earlier end no more: what continues that one is a branch."""
+        self._unmark(conversation)
+        answer = [f"answer {answer_id}"] if answer_id else []
+        last = [f"last {mark_of(exchange)}"] if exchange and self._reach["user_id"] else []
+        conversation.marks = [f"all {conversation.said}", *answer, *last]
+        for mark in conversation.marks:
+            self._marked.setdefault(mark, {})[conversation] = None
+        self._known[conversation] = None
+        self._known.move_to_end(conversation)
+        if len(self._known) > MOST_KNOWN:
+            self._unmark(self._known.popitem(last=False)[0])
+
+    def _unmark(self, conversation: LiveConversation) -> None:
+        for mark in conversation.marks:
+            del self._marked[mark][conversation]
+            if not self._marked[mark]:
+                del self._marked[mark]
 
     def close(self, *, within_s: float = EXIT_S) -> bool:
         """Store queued exchanges and close all episodes; return whether that was done within some seconds."""
@@ -183,9 +212,17 @@ class LiveConversations:
         conversation.key, conversation.episode_id, conversation.lines = uuid4(), None, 0
 
 
-def mark_of(texts: Sequence[str]) -> str:
-    """Return the mark of a conversation with these texts: a hash of them."""
-    return sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()
+def mark_of(lines: Sequence[str], *, after: str = "") -> str:
+    """Return the mark of what was said: a hash of its lines, without white space, and of the mark of those before."""
+    for line in lines:
+        after = sha256(f"{after}\n{''.join(line.split())}".encode("utf-8", "surrogatepass")).hexdigest()
+    return after
+
+
+def last_exchange(lines: Sequence[str]) -> Sequence[str]:
+    """Return the last thing the user said, and what was answered; empty where the user said nothing."""
+    starts = [place for place, line in enumerate(lines) if line.startswith("user: ")]
+    return lines[starts[-1] :] if starts else ()
 
 
 Client = TypeVar("Client")
@@ -242,20 +279,19 @@ def with_memory(verb: Callable[..., Any], method: ClientMethod, conversations: L
 
 @dataclass(frozen=True)
 class ClientTurn:
-    """The prompt of one call, and its conversation."""
+    """The prompt of one call, and what was said before it."""
 
     method: ClientMethod
     conversations: LiveConversations
     before: Sequence[str]
     prompt: str
-    conversation: LiveConversation
+    follows: str | None
 
     @classmethod
     def begin(cls, method: ClientMethod, arguments: Arguments, conversations: LiveConversations) -> ClientTurn:
         """Read the arguments of a call, and add notes to them if recall finds some."""
         before, prompt = texts_in(arguments, method.messages)
-        conversation = conversations.of(before, arguments.get("previous_response_id"))
-        turn = cls(method, conversations, before, prompt, conversation)
+        turn = cls(method, conversations, before, prompt, arguments.get("previous_response_id"))
         if prompt and (notes := conversations.notes(prompt)):
             method.add_notes(arguments, notes)
         return turn
@@ -277,7 +313,8 @@ class ClientTurn:
         self.add(text, getattr(answer, "id", None))
 
     def add(self, answer: str, answer_id: str | None) -> None:
-        self.conversations.add(self.conversation, self.before, self.prompt, answer, answer_id)
+        lines = [f"{who}: {text}" for who, text in (("user", self.prompt), ("assistant", answer)) if text]
+        self.conversations.add(self.before, lines, follows=self.follows, answer_id=answer_id)
 
 
 class RecordedStream:
@@ -287,6 +324,7 @@ class RecordedStream:
         self._stream, self._turn = stream, turn
         self._inner: Any = None
         self._pieces: list[str] = []
+        self._answer_id: str | None = None
         self._is_kept = False
 
     def __getattr__(self, name: str) -> Any:
@@ -335,6 +373,7 @@ class RecordedStream:
 
     def _record(self, event: Any) -> None:
         self._pieces.append(self._turn.method.piece(event))
+        self._answer_id = part(getattr(event, "response", None), "id") or self._answer_id
 
     def _end(self) -> None:
         """Keep the text once: all of it, or what arrived before the stream was left."""
@@ -342,13 +381,13 @@ class RecordedStream:
             return
         self._is_kept = True
         if self._inner is None:
-            self._turn.add("".join(self._pieces), None)
+            self._turn.add("".join(self._pieces), self._answer_id)
         else:
             self._turn.keep(getattr(self._inner, "current_message_snapshot", None))
 
 
 def texts_in(arguments: Arguments, name: str) -> tuple[list[str], str]:
-    """Return the earlier texts of a conversation, and the prompt; empty if the last message is a tool's result."""
+    """Return the earlier lines of a conversation, and the prompt; empty if the last message is a tool's result."""
     messages = arguments.get(name, ())
     if isinstance(messages, str):
         return [], messages
@@ -357,8 +396,8 @@ def texts_in(arguments: Arguments, name: str) -> tuple[list[str], str]:
     )  # it may be an iterator, which the client reads too
     spoken = [(role, text) for each in listed if (role := part(each, "role")) in SPEAKERS and (text := text_of(each))]
     has_prompt = bool(listed) and part(listed[-1], "role") == "user" and bool(text_of(listed[-1]))
-    texts = [text for _, text in spoken]
-    return (texts[:-1], texts[-1]) if has_prompt else (texts, "")
+    prompt = spoken.pop()[1] if has_prompt else ""
+    return [f"{role}: {text}" for role, text in spoken], prompt
 
 
 def part(thing: Any, name: str) -> Any:

@@ -99,8 +99,9 @@ ANSWERS: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
     ),
     "/responses": (
         RESPONSE,
-        [{"type": "response.output_text.delta", "item_id": "o", "output_index": 0, "content_index": 0, "delta": each,
-          "sequence_number": place, "logprobs": []} for place, each in enumerate(PIECES)],
+        [{"type": "response.created", "response": {**RESPONSE, "id": "resp_2"}, "sequence_number": 0}] + [
+         {"type": "response.output_text.delta", "item_id": "o", "output_index": 0, "content_index": 0, "delta": each,
+          "sequence_number": place, "logprobs": []} for place, each in enumerate(PIECES, 1)],
     ),
 }  # fmt: skip
 
@@ -112,9 +113,14 @@ def model() -> Iterator[Model]:
         server.shutdown()
 
 
-def wrap(client: Any, heart: Heart | str) -> Any:
+def wrap(client: Any, heart: Heart | str, **reach: str) -> Any:
     """Wrap a client; what its checker does not know of it is asked for too."""
-    return wrapping.wrap(client, heart)
+    return wrapping.wrap(client, heart, **reach)
+
+
+def spoken(*texts: str) -> list[dict[str, str]]:
+    """Return the messages of a conversation in which the user begins."""
+    return [{"role": ("user", "assistant")[place % 2], "content": text} for place, text in enumerate(texts)]
 
 
 def claude(model: Model) -> anthropic.Anthropic:
@@ -156,7 +162,8 @@ def by_response(client: Any, turns: list[dict[str, str]]) -> str:
 
 
 def by_response_in_pieces(client: Any, turns: list[dict[str, str]]) -> str:
-    return "".join(each.delta for each in client.responses.create(model="m", input=turns, stream=True))
+    events = client.responses.create(model="m", input=turns, stream=True)
+    return "".join(each.delta for each in events if each.type == "response.output_text.delta")
 
 
 def episodes(heart: Heart) -> list[Episode]:
@@ -202,16 +209,81 @@ def test_two_conversations_that_begin_alike_are_two_episodes(model: Model, heart
     assert [each.detail for each in episodes(heart)] == [f"user: hello there\nassistant: {ANSWER}"] * 2
 
 
+def test_a_conversation_is_never_anothers_that_ends_alike(model: Model, heart: Heart) -> None:
+    client = wrap(claude(model), heart)
+
+    by_message(client, spoken("I am Ben, of ticket 77"))
+    by_message(client, spoken("I am Ana, of ticket 12", ANSWER, "I can't eat nuts"))  # begun by an earlier process
+    by_message(client, spoken("I am Ben, of ticket 77", ANSWER, "hello"))
+    by_message(client, spoken("hello", ANSWER, "I am Cleo"))
+    by_message(client, [{"role": "assistant", "content": ANSWER}, *spoken("I am Dora")])
+    client.nous.close()
+
+    assert [each.detail for each in episodes(heart)] == [
+        f"user: I am Ben, of ticket 77\nassistant: {ANSWER}\nuser: hello\nassistant: {ANSWER}",
+        f"user: I can't eat nuts\nassistant: {ANSWER}",
+        f"user: I am Cleo\nassistant: {ANSWER}",
+        f"user: I am Dora\nassistant: {ANSWER}",
+    ]
+
+
+def test_what_is_said_in_place_of_an_earlier_message_begins_an_episode_of_its_own(model: Model, heart: Heart) -> None:
+    client = wrap(gpt(model), heart)
+
+    for way in (by_completion, by_completion_in_pieces):
+        way(client, spoken("hello there"))
+    by_completion(client, spoken("hello there", ANSWER, "where is order 1?"))
+    by_completion(client, spoken("hello there", ANSWER, "where is order 2?"))
+    by_completion(client, spoken("hello there", ANSWER, "where is order 3?"))
+    by_completion(client, spoken("hello there", ANSWER, "where is order 1?", f" {ANSWER}\n", "thank you"))
+    client.nous.close()
+
+    greeting, ending = f"user: hello there\nassistant: {ANSWER}\n", f"\nassistant: {ANSWER}"
+    assert [each.detail for each in episodes(heart)] == [
+        f"{greeting}user: where is order 1?{ending}\nuser: thank you{ending}",
+        f"{greeting}user: where is order 2?{ending}",
+        f"user: where is order 3?{ending}",
+    ]
+
+
+def test_the_last_messages_are_enough_among_the_conversations_of_one_user(model: Model, heart: Heart) -> None:
+    ana, anyone = wrap(claude(model), heart, user_id="ana"), wrap(claude(model), heart)
+
+    for client in (ana, anyone):
+        by_message(client, spoken("I moved to Rome"))
+        by_message(client, spoken("I moved to Rome", ANSWER, "the flat is small"))
+        by_message(client, spoken("the flat is small", ANSWER, "but it is bright"))
+        by_message(client, spoken("I moved to Rome", ANSWER, "the flat is large"))  # a branch
+        client.nous.close()
+
+    lengths = [(each.user_id, str(each.detail).count("user: ")) for each in episodes(heart)]
+    assert lengths == [("ana", 3), ("ana", 1), (None, 2), (None, 1), (None, 1)]
+
+
+def test_only_so_many_conversations_are_known(model: Model, heart: Heart, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wrapping, "MOST_KNOWN", 1)
+    client = wrap(claude(model), heart)
+
+    for text in ("one", "two", "two"):
+        by_message(client, spoken(text))
+    by_message(client, spoken("one", ANSWER, "more of one"))
+    client.nous.close()
+
+    assert [str(each.detail).count("user: ") for each in episodes(heart)] == [1, 1, 1, 1]
+
+
 def test_a_response_that_names_the_one_before_belongs_to_its_conversation(model: Model, heart: Heart) -> None:
     client = wrap(gpt(model), heart)
 
     answer = client.responses.create(model="m", input="where is the key?")
-    client.responses.create(model="m", input="and the other one?", previous_response_id=answer.id)
+    list(client.responses.create(model="m", input="and the other?", previous_response_id=answer.id, stream=True))
+    client.responses.create(model="m", input="and a third?", previous_response_id=answer.id)  # a branch
+    client.responses.create(model="m", input="thank you", previous_response_id="resp_2")
     client.nous.close()
 
-    (episode,) = episodes(heart)
-    assert "where is the key?" in str(episode.detail)
-    assert "and the other one?" in str(episode.detail)
+    first, second, third, branch = "where is the key?", "and the other?", "thank you", "and a third?"
+    said = [f"user: {text}\nassistant: {ANSWER}" for text in (first, second, third)]
+    assert [each.detail for each in episodes(heart)] == ["\n".join(said), f"user: {branch}\nassistant: {ANSWER}"]
 
 
 def test_notes_stand_beside_what_the_caller_says_itself(model: Model, heart: Heart) -> None:
