@@ -6,10 +6,9 @@ import asyncio
 import atexit
 import inspect
 import logging
-import queue
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
@@ -17,7 +16,10 @@ from hashlib import sha256
 from typing import Any, TypeVar, cast
 from uuid import UUID, uuid4
 
-from nous_online.core.errors import InvalidInput, NousError, Refused
+from nous_online.core.details import ProjectId, UserId
+from nous_online.core.errors import Conflict, InvalidInput, NousError, Unavailable
+from nous_online.core.fields import checked_as
+from nous_online.core.validation import checked_agent
 from nous_online.heart import Heart
 from nous_online.interfaces.hooks.session_notes import context_for_prompt
 
@@ -49,17 +51,22 @@ class LiveConversation:
 class LiveConversations:
     """The conversations of a wrapped client, and the thread that stores them; safe to share between threads."""
 
-    def __init__(self, memory: Heart | str, reach: Mapping[str, str | None]) -> None:
-        self._reach: dict[str, Any] = dict(reach)
-        self._name = memory if isinstance(memory, str) else memory.agent.id
-        self._heart = None if isinstance(memory, str) else memory
+    def __init__(self, memory: Heart | str, *, project_id: str | None, user_id: str | None) -> None:
+        self._heart = memory if isinstance(memory, Heart) else None
+        self._name = memory.agent.id if isinstance(memory, Heart) else checked_agent(memory)
+        self._reach: dict[str, Any] = {
+            "project_id": checked_as(ProjectId, "project_id", project_id),
+            "user_id": checked_as(UserId, "user_id", user_id),
+        }
         self._has_tried = threading.Event()  # to open the heart
-        self._waiting: queue.Queue[tuple[LiveConversation, str] | None] = queue.Queue(MOST_WAITING)
+        self._has_given_up = False
+        self._waiting: deque[tuple[LiveConversation, str]] = deque()
         self._known: OrderedDict[LiveConversation, None] = OrderedDict()
         self._marked: dict[str, dict[LiveConversation, None]] = {}
         self._open: dict[UUID, LiveConversation] = {}
-        self._lock = threading.Lock()
-        self._is_closing = threading.Event()
+        self._is_closing = False
+        self._changed = threading.Condition()
+        """Held for every change of the above, and notified of what the thread or `close` waits for."""
         threading.Thread(target=self._work, name="nous-conversations", daemon=True).start()
         atexit.register(self.close)
 
@@ -82,17 +89,18 @@ class LiveConversations:
         """
         if not lines:
             return
-        with self._lock:
+        with self._changed:
+            if len(self._waiting) >= MOST_WAITING:
+                logger.error("an exchange is not remembered: %d wait already for %s", MOST_WAITING, self._name)
+                return
             known = self._continued(before, follows)
             conversation = known or LiveConversation()
             spoken = [*before, *lines]
             conversation.said = mark_of(lines if known and not follows else spoken, after=conversation.said)
             self._mark(conversation, last_exchange(spoken), answer_id)
-        conversation.spoken_at = time.monotonic()
-        try:
-            self._waiting.put_nowait((conversation, "\n".join(lines)))
-        except queue.Full:
-            logger.error("an exchange is not remembered: %d wait already for %s", MOST_WAITING, self._name)
+            conversation.spoken_at = time.monotonic()
+            self._waiting.append((conversation, "\n".join(lines)))
+            self._changed.notify_all()
 
     def _continued(self, before: Sequence[str], follows: str | None) -> LiveConversation | None:
         """Return the conversation that a call continues; None where it is new, or may be another's.
@@ -129,37 +137,55 @@ class LiveConversations:
 
     def close(self, *, within_s: float = EXIT_S) -> bool:
         """Store queued exchanges and close all episodes; return whether that was done within some seconds."""
-        ends_at = time.monotonic() + within_s
-        self._is_closing.set()
-        self._waiting.put(None)  # wakes the thread
-        while (self._waiting.unfinished_tasks or self._open) and time.monotonic() < ends_at:
-            time.sleep(0.02)
-        if left := self._waiting.unfinished_tasks:
-            logger.error("%d exchanges could not be stored in the memory of %s within %g s", left, self._name, within_s)
-        return not (left or self._open)
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._has_given_up or not (self._waiting or self._open), within_s)
+            left, is_done = len(self._waiting), not (self._waiting or self._open)
+        if left:
+            logger.error("not stored in the memory of %s within %g s: %d of the exchanges", self._name, within_s, left)
+        return is_done
 
     def _work(self) -> None:
-        self._open_heart()
+        try:
+            self._open_heart()
+        except InvalidInput as error:
+            logger.error("the memory of %s can't be opened, and nothing is remembered: %s", self._name, error)
+            self._has_tried.set()
+            with self._changed:
+                self._has_given_up = True
+                self._changed.notify_all()
+            return
         while True:
-            try:
-                exchange = self._waiting.get(timeout=0 if self._is_closing.is_set() else POLL_S)
-            except queue.Empty:
-                now = time.monotonic()
-                for conversation in [*self._open.values()]:
-                    if self._is_closing.is_set() or now - conversation.spoken_at > IDLE_S:
-                        self._end(conversation)
-                self._is_closing.clear()
-                continue
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._is_closing, POLL_S)
+                exchange = self._waiting[0] if self._waiting else None
             if exchange:
                 self._store(*exchange)
-            self._waiting.task_done()
+                with self._changed:
+                    self._waiting.popleft()
+            else:
+                self._end_idle()
+            with self._changed:
+                self._changed.notify_all()
+
+    def _end_idle(self) -> None:
+        """Close the episodes of conversations that are idle, or all of them if that is asked for."""
+        now = time.monotonic()
+        for conversation in [*self._open.values()]:
+            if self._is_closing or now - conversation.spoken_at > IDLE_S:
+                self._end(conversation)
+        with self._changed:
+            self._is_closing = self._is_closing and bool(self._waiting or self._open)
 
     def _open_heart(self) -> Heart:
-        """Return the heart, opened with retries until that succeeds."""
+        """Return the heart, opened with retries until that succeeds; raise `InvalidInput` where it never can."""
         pause_s = RETRY_S
         while self._heart is None:
             try:
                 self._heart = Heart.open(self._name)
+            except InvalidInput:
+                raise
             except NousError as error:
                 logger.warning("the memory of %s can't be opened, tried again in %g s: %s", self._name, pause_s, error)
                 self._has_tried.set()
@@ -169,21 +195,20 @@ class LiveConversations:
         return self._heart
 
     def _store(self, conversation: LiveConversation, text: str) -> None:
-        """Append to the episode of a conversation, with retries; if the episode is closed or full, begin another."""
+        """Append to the episode of a conversation, with retries; if it can't be added to, begin another."""
         pause_s = RETRY_S
         while True:
             try:
                 self._append(conversation, text)
-            except (InvalidInput, Refused) as error:
+            except (Unavailable, Conflict) as error:
+                logger.warning("an exchange waits for the memory of %s, %g s more: %s", self._name, pause_s, error)
+                time.sleep(pause_s)
+                pause_s = min(pause_s * 2, LONGEST_RETRY_S)
+            except NousError as error:
                 if not conversation.lines:  # a new episode refuses it too, so it is the text
                     logger.error("an exchange is not remembered: %s", error)
                     return
                 self._end(conversation)
-                conversation.key, conversation.episode_id, conversation.lines = uuid4(), None, 0
-            except NousError as error:
-                logger.warning("an exchange waits for the memory of %s, %g s more: %s", self._name, pause_s, error)
-                time.sleep(pause_s)
-                pause_s = min(pause_s * 2, LONGEST_RETRY_S)
             else:
                 return
 
@@ -204,10 +229,12 @@ class LiveConversations:
             return
         try:
             self._open_heart().close_episode(conversation.episode_id)
-        except NousError as error:
+        except (Unavailable, Conflict) as error:
             logger.warning("episode %s is closed later: %s", conversation.episode_id, error)
             time.sleep(RETRY_S)
             return
+        except NousError as error:
+            logger.warning("episode %s can't be closed: %s", conversation.episode_id, error)
         self._open.pop(conversation.episode_id, None)
         conversation.key, conversation.episode_id, conversation.lines = uuid4(), None, 0
 
@@ -251,13 +278,14 @@ def wrap(client: Client, memory: Heart | str, *, project_id: str | None = None, 
     Before a call, memories that answer the prompt are added to it if recall is confident: five lines, marked as notes.
     Afterwards the exchange is stored, in the background, in an episode, which closes when the conversation is idle;
     `client.nous.close()` closes all of them now, and so does the end of the program. If the memory is unreachable or
-    slow, the call goes on without it and the log says so. Raises `InvalidInput` for another client.
+    slow, the call goes on without it and the log says so. Raises `InvalidInput` for another client, and for a name of
+    an agent, project or user that can't be one.
     """
     methods = METHODS.get(type(client).__module__.partition(".")[0])
     if methods is None:
         raise InvalidInput(f"can't wrap a {type(client).__qualname__}: want a client of `anthropic` or `openai`")
     wrapped: Any = cast("Any", client).copy()
-    wrapped.nous = LiveConversations(memory, {"project_id": project_id, "user_id": user_id})
+    wrapped.nous = LiveConversations(memory, project_id=project_id, user_id=user_id)
     for method in methods:
         resource: Any = reduce(getattr, method.resource.split("."), wrapped)
         if verb := getattr(resource, method.verb, None):

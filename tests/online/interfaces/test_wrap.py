@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,7 @@ from nous_online import Episode, Heart
 from nous_online.core.errors import InvalidInput, Unavailable
 from nous_online.database.connection import Database
 from nous_online.interfaces.adapters import wrapping
+from nous_online.memories.erasure import Part, erase_some
 from nous_online.processes import child_environment
 
 if TYPE_CHECKING:
@@ -387,3 +390,60 @@ def test_the_end_of_the_program_tells_what_was_said(model: Model, database_url: 
 def test_another_client_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"can't wrap a dict: want a client of `anthropic` or `openai`"):
         wrap({}, "aria")
+
+
+@pytest.mark.parametrize(
+    ("name", "reach", "problem"),
+    [
+        ("", {}, "agent_id is empty"),
+        ("*", {}, "stands for administrators"),
+        ("a" * 101, {}, "the limit is 100"),
+        (None, {}, "agent_id is empty"),
+        ("aria", {"user_id": "u" * 101}, "user_id has 101 characters"),
+        ("aria", {"project_id": " "}, "project_id is empty"),
+    ],
+)
+def test_a_name_that_nothing_can_have_is_refused_at_once(name: Any, reach: Any, problem: str, model: Model) -> None:
+    with pytest.raises(InvalidInput, match=problem):
+        wrap(claude(model), name, **reach)
+
+
+def test_an_exchange_that_could_not_be_stored_is_counted(
+    model: Model, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("NOUS_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
+    client = wrap(claude(model), "aria")
+
+    by_message(client, spoken("mind the gap"))
+
+    assert not client.nous.close(within_s=0.1)
+    assert "not stored in the memory of aria within 0.1 s: 1 of the exchanges" in caplog.text
+    atexit.unregister(client.nous.close)  # the tests end without another five seconds
+
+
+def test_a_memory_that_can_never_be_opened_is_not_tried_again(
+    model: Model, database_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("NOUS_DATABASE_URL", database_url)
+    monkeypatch.setenv("NOUS_EMBEDDING_MODEL", "nobody-made-this")
+    client = wrap(claude(model), "aria")
+
+    assert by_message(client, spoken("mind the gap")) == ANSWER
+
+    assert not client.nous.close(within_s=60)  # at once
+    assert "the memory of aria can't be opened, and nothing is remembered: " in caplog.text
+    assert "1 of the exchanges" in caplog.text
+
+
+def test_an_episode_that_was_erased_is_begun_again(model: Model, heart: Heart, database_url: str) -> None:
+    client = wrap(claude(model), heart)
+    by_message(client, spoken("mind the gap"))
+    while not (found := episodes(heart)) or not found[0].detail:
+        time.sleep(0.01)
+
+    part = Part((found[0].id,))
+    erase_some(database_url, "aria", part, reason="asked for", erasers=[], embedder_of=lambda _: heart.agent.embedder)
+    by_message(client, spoken("mind the gap", ANSWER, "which gap?"))
+
+    assert client.nous.close()
+    assert [each.detail for each in episodes(heart)] == [f"user: which gap?\nassistant: {ANSWER}"]
