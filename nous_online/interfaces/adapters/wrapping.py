@@ -10,11 +10,13 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from hashlib import sha256
 from typing import Any, TypeVar, cast
 from uuid import UUID, uuid4
+from weakref import WeakSet
 
 from nous_online.core.details import ProjectId, UserId
 from nous_online.core.errors import Conflict, InvalidInput, NousError, Unavailable
@@ -64,6 +66,7 @@ class LiveConversations:
         self._known: OrderedDict[LiveConversation, None] = OrderedDict()
         self._marked: dict[str, dict[LiveConversation, None]] = {}
         self._open: dict[UUID, LiveConversation] = {}
+        self._streams: WeakSet[RecordedStream] = WeakSet()
         self._is_closing = False
         self._changed = threading.Condition()
         """Held for every change of the above, and notified of what the thread or `close` waits for."""
@@ -102,6 +105,11 @@ class LiveConversations:
             self._waiting.append((conversation, "\n".join(lines)))
             self._changed.notify_all()
 
+    def watch(self, stream: RecordedStream) -> None:
+        """End a stream when the conversations are closed, if it was neither closed nor dropped before."""
+        with self._changed:
+            self._streams.add(stream)
+
     def _continued(self, before: Sequence[str], follows: str | None) -> LiveConversation | None:
         """Return the conversation that a call continues; None where it is new, or may be another's.
 
@@ -138,6 +146,8 @@ class LiveConversations:
     def close(self, *, within_s: float = EXIT_S) -> bool:
         """Store queued exchanges and close all episodes; return whether that was done within some seconds."""
         with self._changed:
+            for stream in [*self._streams]:
+                stream.end()
             self._is_closing = True
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._has_given_up or not (self._waiting or self._open), within_s)
@@ -348,12 +358,15 @@ class ClientTurn:
 class RecordedStream:
     """A stream whose text is kept when it ends; all attributes are those of the client's own stream."""
 
+    # It ends where it is read to its end, closed or dropped. A loop that is left is no end: another may go on with it.
+
     def __init__(self, stream: Any, turn: ClientTurn) -> None:
         self._stream, self._turn = stream, turn
         self._inner: Any = None
         self._pieces: list[str] = []
         self._answer_id: str | None = None
         self._is_kept = False
+        turn.conversations.watch(self)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -365,37 +378,51 @@ class RecordedStream:
         return self._enter(await self._stream.__aenter__())
 
     def __exit__(self, *raised: Any) -> Any:
-        self._end()
+        self.end()
         return self._stream.__exit__(*raised)
 
     async def __aexit__(self, *raised: Any) -> Any:
-        self._end()
+        self.end()
         return await self._stream.__aexit__(*raised)
 
     def __iter__(self) -> Any:
-        for event in self._stream:
-            self._record(event)
-            yield event
-        self._end()
+        return self
 
     def __next__(self) -> Any:
         try:
             event = next(self._stream)
         except StopIteration:
-            self._end()
+            self.end()
             raise
         self._record(event)
         return event
 
-    async def __aiter__(self) -> Any:
-        async for event in self._stream:
-            self._record(event)
-            yield event
-        self._end()
+    def __aiter__(self) -> Any:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            event = await anext(self._stream)
+        except StopAsyncIteration:
+            self.end()
+            raise
+        self._record(event)
+        return event
+
+    def close(self) -> Any:
+        self.end()
+        return self._stream.close()
+
+    def aclose(self) -> Any:
+        self.end()
+        return self._stream.aclose()
+
+    def __del__(self) -> None:
+        self.end()
 
     def _enter(self, inner: Any) -> Any:
         """Return this object for a stream that enters as itself, else the stream that a manager opened."""
-        # A manager of Anthropic's opens a stream that collects its message itself: `_end` reads it from there.
+        # A manager of Anthropic's opens a stream that collects its message itself: `end` reads it from there.
         self._inner = None if inner is self._stream else inner
         return self if self._inner is None else inner
 
@@ -403,15 +430,17 @@ class RecordedStream:
         self._pieces.append(self._turn.method.piece(event))
         self._answer_id = part(getattr(event, "response", None), "id") or self._answer_id
 
-    def _end(self) -> None:
-        """Keep the text once: all of it, or what arrived before the stream was left."""
+    def end(self) -> None:
+        """Keep the text once: all of it, or what arrived before the stream was left; nothing if nothing arrived."""
         if self._is_kept:
             return
-        self._is_kept = True
-        if self._inner is None:
+        if self._pieces:
+            self._is_kept = True
             self._turn.add("".join(self._pieces), self._answer_id)
-        else:
-            self._turn.keep(getattr(self._inner, "current_message_snapshot", None))
+        elif self._inner is not None:
+            self._is_kept = True
+            with suppress(AssertionError):  # of the client, where no message has begun
+                self._turn.keep(getattr(self._inner, "current_message_snapshot", None))
 
 
 def texts_in(arguments: Arguments, name: str) -> tuple[list[str], str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import json
 import subprocess
 import sys
@@ -324,6 +325,79 @@ def test_what_a_tool_returns_asks_nothing_and_is_not_kept(model: Model, heart: H
 
     assert "system" not in model.asked[0]
     assert [each.detail for each in episodes(heart)] == [f"assistant: {ANSWER}"]
+
+
+def left_by_break(events: Any) -> None:
+    for event in events:
+        if getattr(event, "delta", None) or getattr(event, "choices", None):
+            break
+
+
+def left_by_error(events: Any) -> None:
+    with contextlib.suppress(ZeroDivisionError):
+        for event in events:
+            if getattr(event, "delta", None) or getattr(event, "choices", None):
+                1 / 0  # noqa: B018 (raises)
+
+
+LEAVING = [left_by_break, left_by_error]
+
+
+@pytest.mark.parametrize("leave", LEAVING)
+def test_of_a_stream_that_is_left_what_arrived_is_kept(leave: Any, model: Model, heart: Heart) -> None:
+    one, other = wrap(claude(model), heart), wrap(gpt(model), heart)
+    ask = {"model": "m", "messages": spoken(ASKED), "stream": True}
+
+    leave(one.messages.create(max_tokens=9, **ask))
+    leave(other.chat.completions.create(**ask))
+    leave(other.responses.create(model="m", input=ASKED, stream=True))
+    closed, held = (one.messages.create(max_tokens=9, **ask) for _ in range(2))
+    leave(closed)
+    closed.close()
+    leave(held)
+    one.messages.create(max_tokens=9, **ask)  # none of it is read
+    with one.messages.stream(model="m", max_tokens=9, messages=spoken(ASKED)):
+        pass
+    assert one.nous.close()
+    assert other.nous.close()
+
+    assert [each.detail for each in episodes(heart)] == [f"user: {ASKED}\nassistant: {PIECES[0].strip()}"] * 5
+
+
+def test_a_stream_that_is_read_in_two_loops_is_kept_whole(model: Model, heart: Heart) -> None:
+    client = wrap(gpt(model), heart)
+
+    events = client.chat.completions.create(model="m", messages=spoken(ASKED), stream=True)
+    left_by_break(events)
+    assert [each.choices[0].delta.content for each in events] == [PIECES[1]]
+    client.nous.close()
+
+    assert [each.detail for each in episodes(heart)] == [f"user: {ASKED}\nassistant: {ANSWER}"]
+
+
+def test_of_an_asynchronous_stream_that_is_left_what_arrived_is_kept(model: Model, heart: Heart) -> None:
+    import openai
+
+    ask: Any = {"model": "m", "messages": spoken(ASKED), "stream": True}
+
+    async def talk() -> None:
+        one = wrap(anthropic.AsyncAnthropic(base_url=model.url, api_key="none"), heart)
+        other = wrap(openai.AsyncOpenAI(base_url=f"{model.url}/v1", api_key="none"), heart)
+        async for event in await one.messages.create(max_tokens=9, **ask):
+            if event.type == "content_block_delta":
+                break
+        closed, also, held = [await other.chat.completions.create(**ask) for _ in range(3)]
+        for events in (closed, also, held):
+            async for _ in events:
+                break
+        await closed.close()
+        await also.aclose()
+        assert one.nous.close()
+        assert other.nous.close()
+
+    asyncio.run(talk())
+
+    assert [each.detail for each in episodes(heart)] == [f"user: {ASKED}\nassistant: {PIECES[0].strip()}"] * 4
 
 
 def test_an_asynchronous_client_remembers_as_well(model: Model, heart: Heart) -> None:
