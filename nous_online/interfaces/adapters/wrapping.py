@@ -285,22 +285,34 @@ class ClientMethod:
 def wrap(client: Client, memory: Heart | str, *, project_id: str | None = None, user_id: str | None = None) -> Client:
     """Return a copy of an `anthropic` or `openai` client whose calls use `memory`: a heart or the name of its agent.
 
+    Copies made of it, as by `with_options`, use it too, and have the same conversations.
     Before a call, memories that answer the prompt are added to it if recall is confident: five lines, marked as notes.
     Afterwards the exchange is stored, in the background, in an episode, which closes when the conversation is idle;
     `client.nous.close()` closes all of them now, and so does the end of the program. If the memory is unreachable or
     slow, the call goes on without it and the log says so. Raises `InvalidInput` for another client, and for a name of
     an agent, project or user that can't be one.
     """
-    methods = METHODS.get(type(client).__module__.partition(".")[0])
+    packages = [kind.__module__.partition(".")[0] for kind in type(client).__mro__]
+    methods = next((METHODS[package] for package in packages if package in METHODS), None)
     if methods is None:
         raise InvalidInput(f"can't wrap a {type(client).__qualname__}: want a client of `anthropic` or `openai`")
-    wrapped: Any = cast("Any", client).copy()
-    wrapped.nous = LiveConversations(memory, project_id=project_id, user_id=user_id)
+    conversations = LiveConversations(memory, project_id=project_id, user_id=user_id)
+    # The method of the class: that of a client already wrapped would keep its memory too.
+    return copy_with_memory(partial(cast("Any", type(client)).copy, client), methods, conversations)
+
+
+def copy_with_memory(
+    copy: Callable[..., Any], methods: Sequence[ClientMethod], conversations: LiveConversations, **options: Any
+) -> Any:
+    """Return a copy of a client whose calls use the memory of these conversations, as do copies of it."""
+    client = copy(**options)
+    client.nous = conversations
+    client.copy = client.with_options = partial(copy_with_memory, client.copy, methods, conversations)
     for method in methods:
-        resource: Any = reduce(getattr, method.resource.split("."), wrapped)
+        resource: Any = reduce(getattr, method.resource.split("."), client)
         if verb := getattr(resource, method.verb, None):
-            setattr(resource, method.verb, with_memory(verb, method, wrapped.nous))
-    return wrapped
+            setattr(resource, method.verb, with_memory(verb, method, conversations))
+    return client
 
 
 def with_memory(verb: Callable[..., Any], method: ClientMethod, conversations: LiveConversations) -> Callable[..., Any]:

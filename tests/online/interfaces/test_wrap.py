@@ -461,6 +461,46 @@ def test_the_end_of_the_program_tells_what_was_said(model: Model, database_url: 
     heart.close()
 
 
+@pytest.mark.parametrize(("maker", "way"), [(claude, by_message), (gpt, by_completion)])
+def test_a_copy_of_a_wrapped_client_continues_its_conversations(
+    maker: Any, way: Any, model: Model, heart: Heart
+) -> None:
+    heart.learn(KNOWN)
+    client = wrap(maker(model), heart)
+
+    way(client.with_options(timeout=30), spoken(ASKED))
+    way(client.copy(max_retries=1).with_options(timeout=20), spoken(ASKED, ANSWER, "thank you"))
+    way(client, spoken(ASKED, ANSWER, "thank you", ANSWER, "bye"))
+    assert client.nous.close()
+
+    assert KNOWN in json.dumps(model.asked[0])
+    said = [f"user: {text}\nassistant: {ANSWER}" for text in (ASKED, "thank you", "bye")]
+    assert [each.detail for each in episodes(heart)] == ["\n".join(said)]
+
+
+def test_a_client_wrapped_again_has_the_new_memory_alone(model: Model, heart: Heart) -> None:
+    first = wrap(claude(model), heart, user_id="ana")
+    second = wrap(first, heart, user_id="ben")
+
+    by_message(second.with_options(timeout=30), spoken(ASKED))
+    assert first.nous.close()
+    assert second.nous.close()
+
+    assert [each.user_id for each in episodes(heart)] == ["ben"]
+
+
+def test_a_client_of_a_derived_class_is_wrapped(model: Model, heart: Heart) -> None:
+    class OurClient(anthropic.Anthropic):
+        """A client with a name of its own."""
+
+    client = wrap(OurClient(base_url=model.url, api_key="none"), heart)
+
+    assert isinstance(client, OurClient)
+    by_message(client, spoken(ASKED))
+    client.nous.close()
+    assert len(episodes(heart)) == 1
+
+
 def test_another_client_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"can't wrap a dict: want a client of `anthropic` or `openai`"):
         wrap({}, "aria")
