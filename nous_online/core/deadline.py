@@ -25,6 +25,16 @@ LONGEST_EXIT_S = 15.0  # 64 long texts, a batch of an import, take the embedder 
 LOOK_AGAIN_S = 0.05
 
 
+class ThreadLimit(threading.local):
+    """Until when the call that this thread works for waits."""
+
+    until: float = float("inf")
+    """When `within` abandons the work, by the monotonic clock; never outside of it."""
+
+
+LIMIT = ThreadLimit()
+
+
 @dataclass(frozen=True)
 class Deadline:
     """The time limit of one call, in seconds of the monotonic clock; create it when the call begins."""
@@ -61,8 +71,10 @@ def within(seconds: float, work: Callable[[], T], *, name: str) -> T:
     `Unavailable` when `MOST_BUSY` calls are running already.
     """
     outcome: Future[T] = Future()
+    until = time.monotonic() + seconds
 
     def run() -> None:
+        LIMIT.until = until
         try:
             outcome.set_result(work())
         except BaseException as error:  # raised again in the thread of the caller

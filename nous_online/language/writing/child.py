@@ -11,6 +11,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from math import ceil
 from multiprocessing import Pipe
@@ -18,6 +19,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
 
+from nous_online.core.deadline import LIMIT
 from nous_online.core.errors import DeadlineExceeded, Unavailable
 from nous_online.core.policy import WritingPolicy
 from nous_online.processes import python_program
@@ -35,6 +37,7 @@ PROGRAM = (
 KEPT = ("PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR")
 """Environment variables passed on; no address and no key, since a child works on a text alone."""
 GRACE_S = 2.0  # waited after a child's own alarm, which a stopped process does not get
+WAITING_SHARE = 0.5  # of the caller's time, most that is spent waiting for a child: the rest is for reading
 
 
 class Child:
@@ -83,7 +86,7 @@ class Child:
 
 
 class Children:
-    """A pool of children: at most `most` work at the same time, and one idle child is kept."""
+    """A pool of children: at most `most` work at the same time, others wait their turn; one idle child is kept."""
 
     def __init__(self, *, seconds: float = POLICY.reading_s, most: int = POLICY.most_readers) -> None:
         self._seconds = seconds
@@ -92,15 +95,17 @@ class Children:
 
     def forget(self) -> None:
         """Forget all children; for a forked process, whose parent still uses them."""
-        self._lock = threading.Lock()
+        self._freed = threading.Condition()
         self._idle: list[Child] = []
+        self._waiting: deque[object] = deque()
         self._busy = 0
 
     def call(self, function: Callable[P, T], *arguments: P.args, **_: P.kwargs) -> T:
         """Run a module's function in a child and return its result, or raise its exception.
 
         Raises `DeadlineExceeded` when it takes longer than a text may take, `ChildProcessError` when the child was
-        killed, and `Unavailable` when none can be started or all are busy.
+        killed, and `Unavailable` when none can be started, or none is free for as long as a stuck text is waited for or half of
+        the time that `within` gives its caller.
         """
         child = self._take()
         answer = None
@@ -123,15 +128,25 @@ class Children:
 
     def end(self) -> None:
         """End the idle children; a busy one exits after its text."""
-        with self._lock:
+        with self._freed:
             idle, self._idle = self._idle, []
         for child in idle:
             child.end()
 
     def _take(self) -> Child:
-        with self._lock:
-            if self._busy >= self._most:
-                raise Unavailable(f"{self._most} texts are read already; try again")
+        left_s = LIMIT.until - time.monotonic()
+        place, longest_s = object(), min(self._seconds + GRACE_S, left_s * WAITING_SHARE)
+        with self._freed:
+            self._waiting.append(place)
+            try:
+                is_free = self._freed.wait_for(
+                    lambda: self._busy < self._most and self._waiting[0] is place, timeout=longest_s
+                )
+            finally:
+                self._waiting.remove(place)
+                self._freed.notify_all()  # another one is first now
+            if not is_free:
+                raise Unavailable(f"{self._most} other texts were being read for {longest_s:.3g} s; try again")
             self._busy += 1
             kept = self._idle.pop() if self._idle else None
         if kept is not None and kept.is_alive():
@@ -139,14 +154,16 @@ class Children:
         try:
             return Child()
         except OSError as error:
-            with self._lock:
+            with self._freed:
                 self._busy -= 1
+                self._freed.notify_all()
             message = f"no process that reads texts can be started: {error}"
             raise Unavailable(message) from error
 
     def _give_back(self, child: Child, *, is_broken: bool = False) -> int:
-        with self._lock:
+        with self._freed:
             self._busy -= 1
+            self._freed.notify_all()
             is_kept = not is_broken and not self._idle
             if is_kept:
                 self._idle.append(child)

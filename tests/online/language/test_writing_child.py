@@ -11,6 +11,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import psutil
@@ -18,6 +20,7 @@ import pytest
 from conftest import WordEmbedder
 from stopwatch import stopwatch
 
+from nous_online.core.deadline import within
 from nous_online.core.errors import DeadlineExceeded, InvalidInput, Unavailable
 from nous_online.heart import Heart
 from nous_online.language.writing import child
@@ -95,18 +98,56 @@ def test_this_process_goes_on_while_a_child_is_stuck(hasty: Children):
     assert statistics.median(pauses) < 0.1  # one pause may be the machine's; the stuck child's would be all of them
 
 
-def test_no_more_texts_are_read_at_once_than_allowed(hasty: Children):
-    stuck = [threading.Thread(target=fails, args=(hasty, time.sleep, 60)) for _ in "ab"]
+@contextmanager
+def all_busy(children: Children) -> Iterator[None]:
+    """Occupy both children of a pool, until the end of the block or their deadline."""
+    stuck = [threading.Thread(target=fails, args=(children, time.sleep, 60)) for _ in "ab"]
     for thread in stuck:
         thread.start()
     time.sleep(0.3)
-
-    with pytest.raises(Unavailable, match="2 texts are read already"):
-        hasty.call(len, "abc")
-
+    yield
     for thread in stuck:
         thread.join()
-    assert hasty.call(len, "abc") == 3
+
+
+def test_texts_beyond_those_read_at_once_wait_their_turn_and_all_are_read(children: Children):
+    with ThreadPoolExecutor(8) as threads:
+        read = list(threads.map(lambda _: children.call(time.sleep, 0.1), range(8)))
+
+    assert read == [None] * 8
+
+
+def test_a_text_waits_for_one_that_is_stuck_until_that_is_ended(hasty: Children):
+    with all_busy(hasty):
+        assert hasty.call(len, "abc") == 3
+
+
+def test_the_text_that_waited_longest_is_read_first():
+    alone, order = Children(seconds=5, most=1), list[int]()
+
+    def read(place: int) -> None:
+        alone.call(time.sleep, 0.4)
+        order.append(place)
+
+    with ThreadPoolExecutor(4) as threads:
+        for place in range(4):
+            threads.submit(read, place)
+            time.sleep(0.1)
+    alone.end()
+
+    assert order == [0, 1, 2, 3]
+
+
+def test_a_text_for_which_no_child_is_free_in_time_is_refused_as_in_an_outage(children: Children):
+    with all_busy(children):
+        took_s = stopwatch()
+        # Not the `DeadlineExceeded` of `within`, which counts as a failure of the text.
+        with pytest.raises(Unavailable, match=r"2 other texts were being read for 0\.[78]") as refused:
+            within(1.6, lambda: children.call(len, "abc"), name="writer")
+        assert took_s() < 1.6
+
+    assert not isinstance(refused.value, DeadlineExceeded)
+    assert children.call(len, "abc") == 3
 
 
 def test_a_child_that_was_killed_meanwhile_is_replaced(children: Children):
