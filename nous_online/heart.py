@@ -17,10 +17,12 @@ from nous_online.core.details import (
     DecisionDetails,
     DecisionFilter,
     DecisionTitle,
+    ProjectId,
+    UserId,
 )
 from nous_online.core.domain import DecisionId
 from nous_online.core.errors import Unavailable
-from nous_online.core.fields import check_known, checked_details
+from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.policy import LearnPolicy
 from nous_online.core.rights import Rights
 from nous_online.core.settings import settings
@@ -260,7 +262,8 @@ class Heart(
         """
         focused = {"task": task, "frame": frame, "active_censors": active_censors, "capacity": capacity}
         told = {"frame": frame, "active_censors": active_censors, "source": source}
-        whose = {"session_id": session_id, "user_id": user_id, "project_id": project_id}
+        owner, project = checked_as(UserId, "user_id", user_id), checked_as(ProjectId, "project_id", project_id)
+        whose = {"session_id": session_id, "user_id": owner, "project_id": project}
         return HeartSession(self, {**whose, **told}, focused, ends=end)
 
     def close(self) -> None:

@@ -68,7 +68,7 @@ from nous_online.core.details import (
     SignalsInput,
 )
 from nous_online.core.domain import KINDS
-from nous_online.core.fields import check_known, checked_details
+from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.policy import DEFAULT_SESSION
 from nous_online.core.validation import checked_limit, checked_moment, checked_optional
 from nous_online.database.statements import statements
@@ -187,8 +187,8 @@ class ContextVerbs(Verbs):
             session_id=checked_optional("session_id", session_id, max_characters=100) or str(uuid4()),
             at=told_at or datetime.now(UTC),
             limit=checked_limit(limit),
-            user_id=checked_optional("user_id", user_id, max_characters=100),
-            project_id=checked_optional("project_id", project_id, max_characters=100),
+            user_id=checked_as(AskingUser, "user_id", user_id),
+            project_id=checked_as(AskingProject, "project_id", project_id),
         )
         return predict(self.agent, checked_signals(signals), wanted, deadline, is_now=told_at is None)
 

@@ -39,6 +39,7 @@ from nous_online.core.fields import (
     Names,
     Nested,
     OneOf,
+    Owner,
     Question,
     Share,
     Special,
@@ -90,9 +91,9 @@ ActiveCensors = Annotated[
 OtherCensors = Annotated[list[str] | None, Alias("Another name of `active_censors`.")]
 SessionId = Annotated[str | None, Line("The session it belongs to: its frame and censors are the defaults.", most=100)]
 UserId = Annotated[
-    str | None, Line("The user whose own it is; by default nobody's, and so everybody's.", most=100, option="--user")
+    str | None, Owner("The user whose own it is; by default nobody's, and so everybody's.", most=100, option="--user")
 ]
-ProjectId = Annotated[str | None, Line("The project it belongs to.", most=100, option="--project")]
+ProjectId = Annotated[str | None, Owner("The project it belongs to.", most=100, option="--project")]
 IdempotencyKey = Annotated[
     str | None,
     Line(
@@ -469,10 +470,10 @@ AskedFrame = Annotated[
 AskedCensors = Annotated[Sequence[str] | None, Names("The active censors; by default those of the session.")]
 AskingSession = Annotated[str | None, Line("The session of the caller.", most=100, option="--session")]
 AskingUser = Annotated[
-    str | None, Line("The user who asks: finds their own besides what is everybody's.", most=100, option="--user")
+    str | None, Owner("The user who asks: finds their own besides what is everybody's.", most=100, option="--user")
 ]
 AskingProject = Annotated[
-    str | None, Line("The project: what is in it is found besides what is in none.", most=100, option="--project")
+    str | None, Owner("The project: what is in it is found besides what is in none.", most=100, option="--project")
 ]
 
 
@@ -563,8 +564,8 @@ class MemoryFilter(TypedDict, total=False):
         Line("Part of what they are about: of a subject, title, domain or severity, in any case.", most=400, option=""),
     ]
     source: Annotated[str | None, Line("Part of the source they came from, in any case.", most=400, option="")]
-    user_id: Annotated[str | None, Line("The user they belong to.", most=100, option="--user")]
-    project_id: Annotated[str | None, Line("The project they belong to.", most=100, option="--project")]
+    user_id: Annotated[str | None, Owner("The user they belong to.", most=100, option="--user")]
+    project_id: Annotated[str | None, Owner("The project they belong to.", most=100, option="--project")]
     since: Annotated[Moment, Instant("The first moment they were said or begun at.", option="")]
     until: Annotated[Moment, Instant("The moment they were said or begun before.", option="")]
     before: Annotated[MemoryRef, MemoryId("The last memory of the page before this one.", option="--before ID")]

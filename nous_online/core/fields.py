@@ -142,6 +142,15 @@ class Line(InputField):
         return validation.checked_optional(name, value, max_characters=self.most)
 
 
+class Owner(Line):
+    """The name of a user or project. An empty one, such as of a failed look-up, would be everybody's: it is refused."""
+
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
+        if value == "":
+            raise InvalidInput(f"{name} is empty; name one, or leave it out")
+        return super().check(name, value)
+
+
 class Category(Line):
     """The category of a statement; that of documents is reserved."""
 

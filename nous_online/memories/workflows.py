@@ -18,9 +18,10 @@ from uuid import UUID
 from psycopg import Connection
 
 from nous_online.core.deadline import Deadline, within
-from nous_online.core.details import ProcedureDetails
+from nous_online.core.details import ProcedureDetails, ProjectId, UserId
 from nous_online.core.domain import PROCEDURE, Episode, Procedure
 from nous_online.core.errors import InvalidInput, NotFound, Refused
+from nous_online.core.fields import checked_as
 from nous_online.core.policy import WorkflowPolicy
 from nous_online.core.validation import checked_optional, checked_text
 from nous_online.database.changes import Cause, change_memory, lock_memory, version_of
@@ -139,8 +140,10 @@ class WorkflowVerbs(Verbs):
         a failure. With `is_recorded=False` nothing is stored. Raises `Refused` where fifty procedures have the name of
         a new one.
         """
-        given = {"user_id": user_id, "project_id": project_id}
-        reach = {name: checked_optional(name, value, max_characters=100) for name, value in given.items()}
+        reach: dict[str, str | None] = {
+            "user_id": checked_as(UserId, "user_id", user_id),
+            "project_id": checked_as(ProjectId, "project_id", project_id),
+        }
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         with agent.transaction(deadline) as connection:
             sequences, trust = read_steps(connection, agent.id, reach)

@@ -430,7 +430,7 @@ def project_to_read(heart: Heart, given: str | None) -> str | None:
     from nous_online.memories.status import knows_project
 
     if given is not None:
-        return given
+        return given or None
     project = project_of(Path.cwd())
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
         if not knows_project(connection, heart.agent.id, project):

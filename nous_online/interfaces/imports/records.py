@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -31,6 +31,7 @@ ID_FIELDS = ("id", "store", "serial")
 NOT_SHARED = ("learned_at", "valid_from", "valid_to", "session_id", "source_episode_id", "source_decision_id")
 """Parameters of `learn` that a line writes in another form or can't name; its id becomes the idempotency key."""
 SHARED_FIELDS = tuple(name for name in rows_of(FactDetails) if name not in (*NOT_SHARED, "idempotency_key"))
+OWNERS = ("user_id", "project_id")
 RECALL_FIELDS = ("query", "at", "frame", "cited", "ignored")
 SESSION_LISTS = ("sessions", "evidence_sessions", "haystack_sessions")
 EVERYWHERE = ("kind", "agent", *ID_FIELDS)
@@ -200,7 +201,7 @@ def imported_fact(record: ImportedRecord, *, key: str, now: datetime, rights: Ri
 
 def imported_episode(record: ImportedRecord, *, key: str, now: datetime, rights: Rights) -> NewEpisode:
     fields = record.fields
-    details = {name: fields[name] for name in EPISODE_FIELDS if fields.get(name) is not None}
+    details = told_of(fields, EPISODE_FIELDS)
     for name in ("started_at", "ended_at"):
         details[name] = imported_moment(name, fields.get(name))
     details = {"source_kind": "import", **details, "idempotency_key": key}
@@ -232,7 +233,13 @@ def listed_ids(name: str, value: object) -> list[str]:
 
 def shared_details(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a fact that a line writes as `learn` takes them."""
-    return {"source_kind": "import", **{name: fields[name] for name in SHARED_FIELDS if fields.get(name) is not None}}
+    return {"source_kind": "import", **told_of(fields, SHARED_FIELDS)}
+
+
+def told_of(fields: Fields, names: Iterable[str]) -> dict[str, Any]:
+    """Return the fields of these names that have a value; a file may say with an empty text that it names no owner."""
+    told = {name: fields[name] for name in names if fields.get(name) is not None}
+    return {name: value for name, value in told.items() if name not in OWNERS or value != ""}
 
 
 def first_moment(fields: Mapping[str, Any], names: Sequence[str] = MOMENT_FIELDS) -> datetime | None:

@@ -198,6 +198,18 @@ def usage_of(owner: psycopg.Connection) -> list[tuple]:
     ).fetchall()
 
 
+def test_an_empty_owner_in_a_file_is_none(heart: Heart, tmp_path: Path):
+    nobody = {"user_id": "", "project_id": "", "subject": ""}
+    path = written(
+        tmp_path / "rows.jsonl",
+        {"content": "The harbour is open", **nobody},
+        {"kind": "episode", "detail": "We opened the harbour", "user_id": "", "project_id": ""},
+    )
+
+    assert import_file(heart, path).bad_count == 0
+    assert [(each.user_id, each.project_id) for each in heart.list_memories()] == [(None, None)] * 2
+
+
 def test_replays_a_recall_and_what_was_made_of_it_once(heart: Heart, owner: psycopg.Connection, tmp_path: Path):
     path = written(tmp_path / "history.jsonl", *past_recall(cited=["f-1"], ignored=["f-2"]))
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from anthropic import Anthropic
 
 from nous_online.core.errors import InvalidInput
 from nous_online.heart import Heart
+from nous_online.interfaces.adapters.wrapping import wrap
 
 NOW = datetime.now(UTC)
 
@@ -37,6 +39,35 @@ def test_a_memory_of_a_project_has_to_name_it(heart: Heart) -> None:
         heart.add_censor("opening the harbour", "It is closed", scope="project")
     with pytest.raises(InvalidInput, match="needs a project_id"):
         heart.start_episode("At the harbour", scope="project")
+
+
+@pytest.mark.parametrize("owner", ["user_id", "project_id"])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda h, **who: h.learn("The harbour is open", **who),
+        lambda h, **who: h.learn_deferred([("The harbour is open", who)]),
+        lambda h, **who: h.record_episode("The harbour was open", **who),
+        lambda h, **who: h.store_procedure("open the harbour", **who),
+        lambda h, **who: h.add_censor("opening the harbour", "It is closed", **who),
+        lambda h, **who: h.recall("where is the harbour", **who),
+        lambda h, **who: h.assemble_context(**who),
+        lambda h, **who: h.predict(signals={"task": "open the harbour"}, **who),
+        lambda h, **who: h.check_censors("opening the harbour", **who),
+        lambda h, **who: h.list_memories(**who),
+        lambda h, **who: h.learn_workflows(**who),
+        lambda h, **who: h.end_session("s", **who),
+        lambda h, **who: h.session("s", **who),
+        lambda h, **who: wrap(Anthropic(api_key="none"), h, **who),
+    ],
+)
+def test_an_empty_user_or_project_is_refused_and_not_taken_for_everybody(heart: Heart, verb, owner: str) -> None:
+    before = heart.count()
+
+    with pytest.raises(InvalidInput, match=f"{owner} is empty; name one, or leave it out"):
+        verb(heart, **{owner: ""})
+
+    assert heart.count() == before
 
 
 def test_a_fact_is_recalled_while_it_holds(heart: Heart) -> None:
