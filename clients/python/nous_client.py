@@ -319,8 +319,8 @@ class DecisionBody(TypedDict):
     title: str
     rationale: NotRequired[str | None]
     confidence: NotRequired[float | None]
-    files: NotRequired[list[str]]
-    tags: NotRequired[list[str]]
+    files: NotRequired[list[str] | None]
+    tags: NotRequired[list[str] | None]
     session_id: NotRequired[str | None]
     episode_id: NotRequired[str | None]
     decided_at: NotRequired[str | None]

@@ -392,9 +392,9 @@ export interface DecisionBody {
   /** How sure the agent was. */
   confidence?: number | null;
   /** Files it is about. */
-  files?: Array<string>;
+  files?: Array<string> | null;
   /** Words to find it by. */
-  tags?: Array<string>;
+  tags?: Array<string> | null;
   /** The session it was made in. */
   session_id?: string | null;
   /** The episode it belongs to; by default the current one of the session. */

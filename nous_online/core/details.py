@@ -438,8 +438,8 @@ class DecisionDetails(TypedDict, total=False):
 
     rationale: Annotated[str | None, Line("Why it was decided so.", most=MAX_REASON_CHARACTERS, brief="")]
     confidence: Annotated[float | None, Share("How sure the agent was.")]
-    files: Annotated[Sequence[str], Names("Files it is about.", brief="")]
-    tags: Annotated[Sequence[str], Names("Words to find it by.")]
+    files: Annotated[Sequence[str] | None, Names("Files it is about.", brief="")]
+    tags: Annotated[Sequence[str] | None, Names("Words to find it by.")]
     session_id: Annotated[str | None, Line("The session it was made in.", most=100)]
     episode_id: Annotated[MemoryRef, MemoryId("The episode it belongs to; by default the current one of the session.")]
     decided_at: Annotated[Moment, Instant("When it was made; by default now.", is_said=True)]

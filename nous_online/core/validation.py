@@ -86,13 +86,13 @@ def checked_optional(name: str, value: object, *, max_characters: int) -> str | 
     return checked_text(name, value, max_bytes=4 * max_characters)
 
 
-def checked_names(name: str, values: object) -> list[str] | None:
-    """Return a list of short names (tags, censors), or None."""
+def checked_names(name: str, values: object) -> list[str]:
+    """Return a list of short names (tags, censors)."""
 
     def checked(each: object) -> str:
         return checked_text(f"an entry of {name}", each, max_bytes=400)
 
-    return None if values is None else checked_list(name, values, checked, most=MAX_NAMES, of=" of names")
+    return checked_list(name, values, checked, most=MAX_NAMES, of=" of names")
 
 
 def told_as(details: Mapping[str, object], names: Sequence[str]) -> tuple[str, object]:
@@ -170,9 +170,7 @@ def checked_ids(name: str, values: object) -> list[UUID]:
 
 
 def checked_list(name: str, values: object, check: Callable[[object], Any], *, most: int, of: str = "") -> list[Any]:
-    """Return a list whose entries passed their check; None is an empty one."""
-    if values is None:
-        return []
+    """Return a list whose entries passed their check."""
     if isinstance(values, str | bytes) or not isinstance(values, Sequence):
         raise InvalidInput(f"{name} must be a list{of}, got {values!r}")
     entries = cast("Sequence[object]", values)

@@ -202,7 +202,6 @@ def test_an_error_shows_no_more_than_the_beginning_of_a_long_text() -> None:
 def test_an_empty_optional_text_counts_as_none() -> None:
     assert checked_optional("subject", "", max_characters=5) is None
     assert checked_optional("subject", "tea", max_characters=5) == "tea"
-    assert checked_names("tags", None) is None
 
 
 def test_what_passes_is_returned_as_it_came() -> None:
