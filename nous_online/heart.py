@@ -36,7 +36,6 @@ from nous_online.core.validation import (
     checked_said,
 )
 from nous_online.database.connection import Database, open_url
-from nous_online.database.statements import fetch
 from nous_online.language.embedding import Embedder, LocalEmbedder, default_embedder, embedder_lookup
 from nous_online.language.pairs.judging import Judge, OfflineJudge
 from nous_online.memories import decisions
@@ -108,11 +107,14 @@ class DecisionVerbs(Verbs):
             return decisions.get(connection, self.agent.id, wanted)
 
     def decisions(self, *, deadline_s: float | None = None, **wanted: Unpack[DecisionFilter]) -> list[Decision]:
-        """Return decisions, the latest first: those of a status, about a file, with a tag, of a session or episode."""
+        """Return decisions, the latest first: those of a status, about a file, with a tag, of a session or episode.
+
+        A file is the same however it is spelled: `./src//a.py` and `src\\a.py` are `src/a.py`.
+        """
         check_known(wanted, DecisionFilter)
         filters = {"agent_id": self.agent.id, **checked_details(DecisionFilter, wanted)}
         with self._transaction(deadline_s) as connection:
-            return fetch(connection, Decision, decisions.BLOCKS["find_decisions"], filters)
+            return decisions.find(connection, filters)
 
 
 class Heart(

@@ -1513,7 +1513,7 @@ class Nous:
         return cast("SessionEnd", self.call("POST", f"/sessions/{quote(session_id, safe='')}/end", dict(body), None, options))
 
     def list_decisions(self, *, options: CallOptions | None = None, status: Literal["pending", "succeeded", "failed", "abandoned"] | None = None, file: str | None = None, tag: str | None = None, session_id: str | None = None, episode_id: str | None = None, limit: int | None = None) -> DecisionList:
-        """Return decisions, the latest first: those of a status, about a file, with a tag, of a session or episode."""
+        """Return decisions, the latest first: those of a status, about a file, with a tag, of a session or episode. A file is the same however it is spelled: `./src//a.py` and `src\a.py` are `src/a.py`."""
         return cast("DecisionList", self.call("GET", "/decisions", None, {"status": status, "file": file, "tag": tag, "session_id": session_id, "episode_id": episode_id, "limit": limit}, options))
 
     def record_decision(self, *, options: CallOptions | None = None, **body: Unpack[DecisionBody]) -> Decision:

@@ -1666,7 +1666,7 @@ export declare class Nous {
   closeThread(session_id: string, body: CloseThreadBody, options?: CallOptions): Promise<WorkingMemory>;
   /** End a session: store its task, notes, open threads and lessons in its episode, and delete it. The open episode is closed, or a new one stored if there is any text. Its completion draws facts from it, with the scope, user and project of the episode: `scope`, `user_id` and `project_id` set those of a new one. */
   endSession(session_id: string, body: EndBody, options?: CallOptions): Promise<SessionEnd>;
-  /** Return decisions, the latest first: those of a status, about a file, with a tag, of a session or episode. */
+  /** Return decisions, the latest first: those of a status, about a file, with a tag, of a session or episode. A file is the same however it is spelled: `./src//a.py` and `src\a.py` are `src/a.py`. */
   listDecisions(query?: { status?: "pending" | "succeeded" | "failed" | "abandoned"; file?: string; tag?: string; session_id?: string; episode_id?: string; limit?: number }, options?: CallOptions): Promise<DecisionList>;
   /** Record what was decided and why; it and the episode that is open now name each other. `reference` is what the agent itself calls it, and names it from then on wherever a decision is asked for. */
   recordDecision(body: DecisionBody, options?: CallOptions): Promise<Decision>;

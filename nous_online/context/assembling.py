@@ -76,6 +76,7 @@ from nous_online.language.minilm import Vectors
 from nous_online.language.tokens import counting, tokens_of
 from nous_online.memories import sessions
 from nous_online.memories.agent import Agent, Verbs, loggable
+from nous_online.memories.decisions import NORMAL_PATH
 from nous_online.memories.sessions import NOTE, Session, held_items
 from nous_online.recall.ranking import RecallPolicy, periods_in
 from nous_online.recall.recall import BLOCKS as RECALL
@@ -453,7 +454,7 @@ def sections() -> tuple[Section, ...]:
 @cache
 def statements_of(*, is_past: bool) -> Mapping[str, tuple[bytes, tuple[str, ...]]]:
     """Return the queries of a context by name, each one statement for all kinds it reads, as `numbered`; cached."""
-    reference, file = (SQL(BLOCKS["normal_path"]).format(path=SQL(path)) for path in ("a.reference", "file"))
+    reference, file = (SQL(NORMAL_PATH).format(path=SQL(path)) for path in ("a.reference", "file"))
     parts = {
         section: SQL(BLOCKS["section"]).format(
             **parts_of_kind(section.kind, is_past=is_past),

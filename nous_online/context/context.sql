@@ -40,10 +40,6 @@ and (%(file)s::text is null or exists (
     where a.agent_id = f.agent_id and a.episode_id = f.id and a.kind = 'file' and {reference} = %(file)s)
     or strpos(concat_ws(' ', f.title, f.summary), %(file)s) > 0)
 
--- name: normal_path
--- One kind of slash, and no steps that lead nowhere: as signals are told.
-regexp_replace(regexp_replace(replace({path}, '\', '/'), '/(\.?/)+', '/', 'g'), '^(\./)+', '')
-
 -- name: is_blocking
 f.severity in ('block', 'absolute')
 

@@ -25,6 +25,8 @@ from nous_online.memories.store import KeyedCall
 
 logger = logging.getLogger(__name__)
 BLOCKS = statements("nous_online.memories", "decisions.sql")
+NORMAL_PATH = BLOCKS["normal_path"]
+"""The spelling in which a path is compared, as SQL."""
 RESOLUTIONS = DECISION_STATUSES[1:]
 
 
@@ -142,6 +144,12 @@ def get(connection: Connection, agent_id: str, decision_id: DecisionId, *, state
     for found in fetch(connection, Decision, BLOCKS[statement], {"agent_id": agent_id, **names}):
         return found
     raise NotFound(f"agent {agent_id!r} has no decision {decision_id}")
+
+
+def find(connection: Connection, filters: Mapping[str, Any]) -> list[Decision]:
+    """Return the decisions that match every filter that is not None, the latest first."""
+    stored, asked = NORMAL_PATH.replace("{path}", "path"), NORMAL_PATH.replace("{path}", "%(file)s::text")
+    return fetch(connection, Decision, BLOCKS["find_decisions"], filters, stored=stored, asked=asked)
 
 
 def reread(agent: Agent, decision: Decision, deadline: Deadline) -> Decision:

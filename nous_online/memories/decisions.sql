@@ -24,12 +24,16 @@ returning {columns}
 update brain.decisions set episode_id = %(episode_id)s, row_version = row_version + 1
 where agent_id = %(agent_id)s and id = %(id)s and episode_id is null
 
+-- name: normal_path
+-- One kind of slash, and no steps that lead nowhere: as signals are told.
+regexp_replace(regexp_replace(replace({path}, '\', '/'), '/(\.?/)+', '/', 'g'), '^(\./)+', '')
+
 -- name: find_decisions
 -- The latest first; what is not asked for is not looked at.
 select {columns} from brain.decisions
 where agent_id = %(agent_id)s
   and (%(status)s::text is null or status = %(status)s)
-  and (%(file)s::text is null or %(file)s = any(files))
+  and (%(file)s::text is null or exists (select from unnest(files) path where {stored} = {asked}))
   and (%(tag)s::text is null or %(tag)s = any(tags))
   and (%(session_id)s::text is null or session_id = %(session_id)s)
   and (%(episode_id)s::uuid is null or episode_id = %(episode_id)s)

@@ -163,6 +163,15 @@ def test_decisions_are_found_by_what_they_are_about_the_latest_first(heart: Hear
     assert heart.decisions(episode_id=uuid4()) == []
 
 
+@pytest.mark.parametrize("stored", ["a/b.py", "./a//b.py", "a\\b.py", "a/./b.py"])
+@pytest.mark.parametrize("asked", ["a/b.py", "./a/b.py", ".\\a\\b.py"])
+def test_a_decision_is_found_by_its_file_however_either_is_spelled(heart: Heart, stored: str, asked: str) -> None:
+    heart.record_decision("Keep one store", files=[stored])
+    heart.record_decision("Keep two", files=["/a/b.py", "b.py"])
+
+    assert [each.title for each in heart.decisions(file=asked)] == ["Keep one store"]
+
+
 def test_decisions_of_another_agent_are_not_there(heart: Heart, database: Database, embedder: Any, judge: Any) -> None:
     decision = Heart.open(
         "ben", database=database, embedder=embedder, judge=judge, works_in_background=False
