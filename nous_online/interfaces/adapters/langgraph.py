@@ -62,14 +62,15 @@ class NousStore(BaseStore):
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Run all reads on the state before, then apply all puts in one transaction.
 
-        Raises `InvalidInput` for a value that is not JSON or larger than 32 KiB, and for an unknown filter operator.
+        Raises `InvalidInput` for a value that is not a JSON object or larger than 32 KiB, for an `index` of fields, and
+        for an unknown filter operator.
         """
         operations = list(ops)
         results = [self._answer(op) for op in operations]
         # The last put of a key wins, as LangGraph's own stores do.
         puts = {(*op.namespace, str(op.key)): op for op in operations if isinstance(op, PutOp)}
         if puts:
-            texts = {name: None if op.value is None else to_json(op.value) for name, op in puts.items()}
+            texts = {name: None if op.value is None else text_of(op) for name, op in puts.items()}
             tags = {name: (UNINDEXED,) if op.index is False else () for name, op in puts.items()}
             # The last word: a put overwrites what others put meanwhile.
             edits = [Edit(name_of(name), texts[name], None, tags[name], is_last_word=True) for name in puts]
@@ -113,8 +114,13 @@ class NousStore(BaseStore):
         return {each.memory.subject or "": each.score for each in found if each.memory.category == DOCUMENT}
 
 
-def to_json(value: Mapping[str, Any]) -> str:
-    """Return a value as JSON; raise `InvalidInput` if it can't be written so."""
+def text_of(op: PutOp) -> str:
+    """Return the value of a put as JSON; raise `InvalidInput` if it can't be written or searched so."""
+    value: object = op.value
+    if not isinstance(value, dict):
+        raise InvalidInput(f"the value of an item must be a dict, got {value!r}; put it under a name of its own")
+    if isinstance(op.index, list):
+        raise InvalidInput(f"index must be False or left out, got {op.index!r}: a search reads the whole value")
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:

@@ -146,13 +146,18 @@ def test_a_batch_answers_as_things_stood_and_applies_the_last_put_of_each(heart)
     assert store.get(place, "desk") is None
 
 
-def test_a_batch_with_a_value_that_is_no_json_changes_nothing(heart):
+def test_a_batch_with_what_does_not_fit_changes_nothing(heart):
     store = filled(NousStore(heart))
     before = heart.count()
 
     for value in ({"score": math.nan}, {"when": datetime.now(UTC)}, {"text": "x" * 40_000}):
         with pytest.raises(InvalidInput):
             store.batch([PutOp(("a",), "good", {"fine": 1}), PutOp(("a",), "bad", value)])
+    for value in (["a"], "a", 5):
+        with pytest.raises(InvalidInput, match="must be a dict"):
+            store.put(("a",), "bad", value)
+    with pytest.raises(InvalidInput, match="index must be False or left out"):
+        store.put(("a",), "bad", {"fine": 1, "other": 2}, index=["fine"])
     with pytest.raises(InvalidInput, match="it does not know '\\$like'"):
         store.search(("users",), filter={"drink": {"$like": "t"}})
     with pytest.raises(InvalidNamespaceError):
