@@ -307,6 +307,8 @@ def forget(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
     is_idempotent=True,
 )
 def feedback(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
+    if not (arguments.get("cited") or arguments.get("ignored")):
+        raise InvalidInput("feedback names no memory: say in `cited` what helped, or in `ignored` what did not")
     cited = heart.cite(arguments["recall_id"], arguments["cited"]) if arguments.get("cited") else 0
     ignored = heart.ignore(arguments["recall_id"], arguments["ignored"]) if arguments.get("ignored") else 0
     return ToolAnswer(f"{cited + ignored} newly counted", {"counted": cited + ignored})

@@ -164,10 +164,11 @@ def test_every_answer_fits_the_schema_its_tool_publishes(heart):
     door = door_to(heart)
     schemas = {tool.name: tool.returns for tool in TOOLS}
     heart.add_censor("deploying on a friday", "nobody is there on saturday")
+    used = heart.learn("The deploys take ten minutes").memory
     recall_id = values(call(door, "context", query="deploys"))["recall_id"]
     decision = values(call(door, "record_decision", title="Ship with Fjordline", rationale="cheaper", files=["a.py"]))
     stories = {
-        "feedback": {"recall_id": recall_id},
+        "feedback": {"recall_id": recall_id, "ignored": [str(used.id)]},
         "remember": {"content": "Deploys go through blue/green"},
         "recall": {"query": "deploys", "detail": "full", "limit": 3},
         "check_action": {"action": "deploying on a friday"},
@@ -183,6 +184,14 @@ def test_every_answer_fits_the_schema_its_tool_publishes(heart):
     for tool, arguments in stories.items():
         answer = values(call(door, tool, **arguments))
         Draft202012Validator({**schemas[tool], "required": [*schemas[tool]["properties"]]}).validate(answer)
+
+
+@pytest.mark.parametrize("recall_id", ["no id", NOWHERE])
+@pytest.mark.parametrize("named", [{}, {"cited": []}, {"ignored": [], "cited": None}])
+def test_feedback_that_names_no_memory_is_refused(heart, recall_id, named):
+    why = refusal(call(door_to(heart), "feedback", recall_id=recall_id, **named))
+
+    assert "feedback names no memory: say in `cited` what helped" in why
 
 
 def test_an_episode_is_told_line_by_line_and_closed_without_its_id(heart, writer):
