@@ -114,6 +114,7 @@ class FactVerbs(Verbs):
         merge can be undone. All are stored, or none; raises as `learn` does, and `Refused` for facts that were erased
         here before: leave these out, or `learn` each that is to come back.
         """
+        check_pairs(entries)
         agent, deadline, now = self.agent, self.agent.deadline(deadline_s), datetime.now(UTC)
         complete = episodes.with_episode_trust(agent, [each for _, each in entries], "source_episode_id", deadline)
         news = [
@@ -586,6 +587,15 @@ def store_value(connection: Connection, agent: Agent, entry: Embedded) -> None:
         return
     reason = f"an older value of the key {new.key!r}, or one that is trusted less, than the one known"
     insert_late_value(connection, agent, stored, last=known, reason=reason)
+
+
+def check_pairs(entries: Sequence[object]) -> None:
+    """Raise `InvalidInput` for an entry that is no pair of a statement and its details."""
+    for place, entry in enumerate(entries):
+        pair = cast("Sequence[object]", entry) if isinstance(entry, tuple | list) else ()
+        if len(pair) != 2 or not isinstance(pair[1], Mapping):  # noqa: PLR2004 (a pair)
+            wanted = "a pair of a statement and its details, such as ('Tea helps', {})"
+            raise InvalidInput(f"entry {place}, counted from 0, must be {wanted}; got {entry!r}")
 
 
 def skip_known_keys(entries: Sequence[Embedded], known: Mapping[str, KeyedRequest]) -> list[Embedded]:

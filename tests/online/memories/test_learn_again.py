@@ -131,6 +131,16 @@ def test_deferred_facts_are_stored_as_they_are(database: Database, owner: psycop
     assert {actor for *_, actor in events(owner)} == {"import"}
 
 
+@pytest.mark.parametrize("entry", ["ab", ("Tea helps",), ("Tea helps", None), ("Tea helps", {}, {}), 5])
+def test_an_entry_that_is_no_pair_is_refused_by_its_place_and_nothing_stored(database: Database, entry: Any) -> None:
+    heart = opened(database, 1.0)
+
+    with pytest.raises(InvalidInput, match="entry 1, counted from 0, must be a pair"):
+        heart.learn_deferred([(NEW, {}), entry])
+
+    assert heart.count() == {}
+
+
 def test_deferring_again_with_the_same_keys_changes_nothing(database: Database) -> None:
     heart = opened(database, 1.0)
     entries: list[tuple[str, FactDetails]] = [(OLD, {"idempotency_key": "1"}), (NEW, {"idempotency_key": "2"})]
