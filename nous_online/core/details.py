@@ -257,7 +257,7 @@ class NotedDetails(TypedDict, total=False):
         Sequence[DecisionId] | None,
         DecisionNames("Decisions taken in it: recorded here, by id or reference, or elsewhere, by their names there."),
     ]
-    procedures_activated: Annotated[Sequence[UUID] | None, MemoryIds("Procedures that were put to use in it.")]
+    procedures_activated: Annotated[Sequence[UUID | str] | None, MemoryIds("Procedures that were put to use in it.")]
     artifacts: Annotated[
         Sequence[tuple[str, str]] | None,
         Special(
@@ -602,10 +602,10 @@ class ContextDetails(TypedDict, total=False):
     """What can be loaded into a working memory."""
 
     procedure_id: Annotated[MemoryRef, MemoryId("A procedure to use.")]
-    fact_ids: Annotated[Sequence[UUID] | None, loaded("Facts")]
-    episode_ids: Annotated[Sequence[UUID] | None, loaded("Episodes")]
-    censor_ids: Annotated[Sequence[UUID] | None, loaded("Censors")]
-    memory_ids: Annotated[Sequence[UUID] | None, loaded("Memories of any kind")]
+    fact_ids: Annotated[Sequence[UUID | str] | None, loaded("Facts")]
+    episode_ids: Annotated[Sequence[UUID | str] | None, loaded("Episodes")]
+    censor_ids: Annotated[Sequence[UUID | str] | None, loaded("Censors")]
+    memory_ids: Annotated[Sequence[UUID | str] | None, loaded("Memories of any kind")]
     note: Annotated[str | None, Text("A text that is not a memory.", most=SessionPolicy.max_notes_bytes)]
     relevance: Annotated[float | None, Share("How relevant each is; by default its similarity to the task.")]
 

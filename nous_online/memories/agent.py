@@ -283,7 +283,7 @@ class Verbs:
         """Yield a connection that sees this agent only, for a verb that needs nothing but the database."""
         return self.agent.transaction(self.agent.deadline(deadline_s))
 
-    def _get(self, kind: Kind[M], memory_id: UUID, deadline_s: float | None) -> M:
+    def _get(self, kind: Kind[M], memory_id: UUID | str, deadline_s: float | None) -> M:
         """Return one memory in any state; raise `NotFound` when this agent has none with that id."""
         known_id = checked_id(f"{kind.name}_id", memory_id)
         with self._transaction(deadline_s) as connection:

@@ -174,7 +174,7 @@ class CensorVerbs(Verbs):
 
     def report_false_positive(  # noqa: PLR0913 (one parameter for each thing a report may say)
         self,
-        censor_id: UUID,
+        censor_id: UUID | str,
         *,
         activation_id: UUID | str | None = None,
         action: str | None = None,
@@ -216,7 +216,7 @@ class CensorVerbs(Verbs):
 
     def update_censor(
         self,
-        censor_id: UUID,
+        censor_id: UUID | str,
         *,
         note: str | None = None,
         deadline_s: float | None = None,
@@ -251,7 +251,7 @@ class CensorVerbs(Verbs):
                 values["is_escalated"] = False
             return set_values(connection, self.agent.id, found, values, cause=cause)
 
-    def get_censor(self, censor_id: UUID, *, deadline_s: float | None = None) -> Censor:
+    def get_censor(self, censor_id: UUID | str, *, deadline_s: float | None = None) -> Censor:
         """Return one censor in whatever state it is; raise `NotFound` when this agent has none of that id."""
         return self._get(CENSOR, censor_id, deadline_s)
 

@@ -119,12 +119,12 @@ class ContradictionVerbs(Verbs):
 
     def resolve_contradiction(  # noqa: PLR0913 (one parameter for each thing a ruling may say)
         self,
-        contradiction_id: UUID,
+        contradiction_id: UUID | str,
         resolution: Resolution | None = None,
         *,
-        keep: UUID | None = None,
+        keep: UUID | str | None = None,
         note: str | None = None,
-        merged_into: UUID | None = None,
+        merged_into: UUID | str | None = None,
         at: datetime | str | None = None,
         deadline_s: float | None = None,
     ) -> Contradiction:
@@ -148,7 +148,7 @@ class ContradictionVerbs(Verbs):
             store.lock_agent(connection, self.agent.id)
             return resolve(connection, self.agent, known_id, ruling, at=moment)
 
-    def reject_ruling(self, contradiction_id: UUID, *, deadline_s: float | None = None) -> Contradiction:
+    def reject_ruling(self, contradiction_id: UUID | str, *, deadline_s: float | None = None) -> Contradiction:
         """Delete the proposed ruling of a contradiction, which stays open; for operators.
 
         Raises `Forbidden` for others, `NotFound`, and `Refused` where nothing is proposed.

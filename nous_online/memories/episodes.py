@@ -157,7 +157,7 @@ class EpisodeVerbs(Verbs):
 
     def update_episode(
         self,
-        episode_id: UUID,
+        episode_id: UUID | str,
         *,
         idempotency_key: IdempotencyKey = None,
         deadline_s: float | None = None,
@@ -176,7 +176,7 @@ class EpisodeVerbs(Verbs):
         return update(agent, checked_id("episode_id", episode_id), change, key, deadline)
 
     def close_episode(
-        self, episode_id: UUID, *, deadline_s: float | None = None, **details: Unpack[EndDetails]
+        self, episode_id: UUID | str, *, deadline_s: float | None = None, **details: Unpack[EndDetails]
     ) -> Episode:
         """End an episode; within 30 s a worker adds a title, a summary and up to twelve facts, of a chat 24.
 
@@ -234,7 +234,7 @@ class EpisodeVerbs(Verbs):
         agent.awake.set()
         return episode
 
-    def retry_episode(self, episode_id: UUID, *, deadline_s: float | None = None) -> Episode:
+    def retry_episode(self, episode_id: UUID | str, *, deadline_s: float | None = None) -> Episode:
         """Queue the completion of a closed episode again that was set aside after too many failures.
 
         Raises `NotFound`, and `Refused` for one that is complete, open or archived.
@@ -252,11 +252,11 @@ class EpisodeVerbs(Verbs):
         self.agent.awake.set()
         return episode
 
-    def get_episode(self, episode_id: UUID, *, deadline_s: float | None = None) -> Episode:
+    def get_episode(self, episode_id: UUID | str, *, deadline_s: float | None = None) -> Episode:
         """Return one episode in whatever state it is; raise `NotFound` when this agent has none of that id."""
         return self._get(EPISODE, episode_id, deadline_s)
 
-    def full_text(self, episode_id: UUID, *, deadline_s: float | None = None) -> FullText:
+    def full_text(self, episode_id: UUID | str, *, deadline_s: float | None = None) -> FullText:
         """Return the most detailed text of an episode that still exists, also for one that a night condensed.
 
         Recall shows the short text of a condensed episode's tier; this reads cold storage, and changes nothing. Raises
@@ -266,7 +266,7 @@ class EpisodeVerbs(Verbs):
         with self._transaction(deadline_s) as connection:
             return full_text(connection, self.agent.id, wanted)
 
-    def episode_artifacts(self, episode_id: UUID, *, deadline_s: float | None = None) -> list[Artifact]:
+    def episode_artifacts(self, episode_id: UUID | str, *, deadline_s: float | None = None) -> list[Artifact]:
         """Return the commits, pull requests, decision records and files of an episode; raise `NotFound` if unknown."""
         wanted = checked_id("episode_id", episode_id)
         with self._transaction(deadline_s) as connection:

@@ -136,7 +136,7 @@ class FactVerbs(Verbs):
 
     def confirm_fact(
         self,
-        fact_id: UUID,
+        fact_id: UUID | str,
         *,
         at: datetime | str | None = None,
         source: str | None = None,
@@ -160,8 +160,8 @@ class FactVerbs(Verbs):
 
     def supersede_fact(
         self,
-        old_id: UUID,
-        new_id: UUID,
+        old_id: UUID | str,
+        new_id: UUID | str,
         *,
         reason: str | None = None,
         at: datetime | str | None = None,
@@ -206,7 +206,12 @@ class FactVerbs(Verbs):
             return marked_after(connection, agent, gone, [old], at=moment, reason=why)
 
     def keep_both(
-        self, later_id: UUID, earlier_id: UUID, *, reason: str | None = None, deadline_s: float | None = None
+        self,
+        later_id: UUID | str,
+        earlier_id: UUID | str,
+        *,
+        reason: str | None = None,
+        deadline_s: float | None = None,
     ) -> Fact:
         """Decide that a fact does not replace an earlier one that it perhaps replaces; `undo` takes the decision back.
 
@@ -235,11 +240,11 @@ class FactVerbs(Verbs):
             mark_sides(connection, agent.id, [each.id for each in retired], cause=replace(cause, action="marked"))
             return get_memory(connection, agent.id, FACT, later) if retired else kept
 
-    def get_fact(self, fact_id: UUID, *, deadline_s: float | None = None) -> Fact:
+    def get_fact(self, fact_id: UUID | str, *, deadline_s: float | None = None) -> Fact:
         """Return one fact in whatever state it is; raise `NotFound` when this agent has none of that id."""
         return self._get(FACT, fact_id, deadline_s)
 
-    def statements(self, fact_id: UUID, *, deadline_s: float | None = None) -> list[Statement]:
+    def statements(self, fact_id: UUID | str, *, deadline_s: float | None = None) -> list[Statement]:
         """Return the statements of a fact in any state, word for word, the oldest first.
 
         Statements of facts that were merged into it are included. Confirmations from before statements were stored are
@@ -248,7 +253,7 @@ class FactVerbs(Verbs):
         with self._transaction(deadline_s) as connection:
             return store.statements_of(connection, self.agent.id, checked_id("fact_id", fact_id))
 
-    def predecessors(self, fact_id: UUID, *, deadline_s: float | None = None) -> list[Fact]:
+    def predecessors(self, fact_id: UUID | str, *, deadline_s: float | None = None) -> list[Fact]:
         """Return the facts that one has superseded, replaced or merged into it, the latest first.
 
         The fact that superseded it is in `superseded_by`. Raises `NotFound` when this agent has no fact of that id.

@@ -87,7 +87,7 @@ class Forgotten:
 class MemoryVerbs(Verbs):
     """What an agent does with a memory of any kind."""
 
-    def get(self, memory_id: UUID, *, deadline_s: float | None = None) -> Any:
+    def get(self, memory_id: UUID | str, *, deadline_s: float | None = None) -> Any:
         """Return one memory of any kind in whatever state it is: a `Fact`, `Episode`, `Procedure` or `Censor`.
 
         Raises `NotFound` when this agent has none of that id.
@@ -118,7 +118,7 @@ class MemoryVerbs(Verbs):
             rows = connection.cursor(row_factory=class_row(ListedMemory))
             return rows.execute(statement, told, prepare=False).fetchall()
 
-    def forget(self, memory_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> Forgotten:
+    def forget(self, memory_id: UUID | str, *, reason: str | None = None, deadline_s: float | None = None) -> Forgotten:
         """Remove a memory of any kind from recall, contexts and questions about the past, at once.
 
         Its row, statements and history stay, so `restore` and `undo` bring it back; nights don't. Learning the same
@@ -147,7 +147,7 @@ class MemoryVerbs(Verbs):
 
     def restore(
         self,
-        memory_id: UUID,
+        memory_id: UUID | str,
         *,
         reason: str | None = None,
         is_active: bool = False,
@@ -178,17 +178,17 @@ class MemoryVerbs(Verbs):
             agent.awake.set()
         return memory
 
-    def pin(self, memory_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> Memory:
+    def pin(self, memory_id: UUID | str, *, reason: str | None = None, deadline_s: float | None = None) -> Memory:
         """Keep nights from archiving or condensing a memory of any kind, and return it; raise `NotFound` if unknown."""
         return self.update(memory_id, reason=reason or "pinned by hand", deadline_s=deadline_s, is_pinned=True)
 
-    def unpin(self, memory_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> Memory:
+    def unpin(self, memory_id: UUID | str, *, reason: str | None = None, deadline_s: float | None = None) -> Memory:
         """Let nights archive and condense a memory again, and return it; raise `NotFound` if unknown."""
         return self.update(memory_id, reason=reason or "unpinned by hand", deadline_s=deadline_s, is_pinned=False)
 
     def update(
         self,
-        memory_id: UUID,
+        memory_id: UUID | str,
         *,
         reason: str | None = None,
         deadline_s: float | None = None,

@@ -140,7 +140,7 @@ class ProcedureVerbs(Verbs):
 
     def record_procedure_success(
         self,
-        procedure_id: UUID,
+        procedure_id: UUID | str,
         *,
         at: datetime | str | None = None,
         note: str | None = None,
@@ -151,7 +151,7 @@ class ProcedureVerbs(Verbs):
 
     def record_procedure_failure(
         self,
-        procedure_id: UUID,
+        procedure_id: UUID | str,
         *,
         at: datetime | str | None = None,
         note: str | None = None,
@@ -161,7 +161,7 @@ class ProcedureVerbs(Verbs):
         return self._record_outcome(procedure_id, at, note, deadline_s, is_success=False)
 
     def _record_outcome(
-        self, procedure_id: UUID, at: object, note: str | None, deadline_s: float | None, *, is_success: bool
+        self, procedure_id: UUID | str, at: object, note: str | None, deadline_s: float | None, *, is_success: bool
     ) -> Procedure:
         action, usual = ("succeeded", "it worked") if is_success else ("failed", "it failed")
         reason = checked_optional("note", note, max_characters=NOTE_CHARACTERS) or usual
@@ -170,7 +170,7 @@ class ProcedureVerbs(Verbs):
         with self._transaction(deadline_s) as connection:
             return record_outcome(connection, self.agent.id, known_id, is_success=is_success, cause=cause)
 
-    def get_procedure(self, procedure_id: UUID, *, deadline_s: float | None = None) -> Procedure:
+    def get_procedure(self, procedure_id: UUID | str, *, deadline_s: float | None = None) -> Procedure:
         """Return one procedure in whatever state it is; raise `NotFound` when this agent has none of that id."""
         return self._get(PROCEDURE, procedure_id, deadline_s)
 
@@ -185,7 +185,7 @@ class ProcedureVerbs(Verbs):
             return fetch(connection, Procedure, BLOCKS["list_procedures"], key, row="p")
 
     def related_procedures(
-        self, procedure_id: UUID, *, limit: int = 5, deadline_s: float | None = None
+        self, procedure_id: UUID | str, *, limit: int = 5, deadline_s: float | None = None
     ) -> list[Procedure]:
         """Return procedures related to one: linked ones, then those of its domain, then those near in meaning."""
         count, known_id = checked_limit(limit), checked_id("procedure_id", procedure_id)

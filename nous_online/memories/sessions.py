@@ -188,7 +188,7 @@ class SessionVerbs(Verbs):
             return load_items(connection, agent, session, wanted, notes=notes, text=text, relevance=relevance)
 
     def unload(
-        self, ids: Sequence[UUID], *, session_id: str = DEFAULT_SESSION, deadline_s: float | None = None
+        self, ids: Sequence[UUID | str], *, session_id: str = DEFAULT_SESSION, deadline_s: float | None = None
     ) -> WorkingMemory:
         """Unload memories and notes by their ids; notes are kept for the session's episode."""
         item_ids = set(

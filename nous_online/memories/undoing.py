@@ -100,7 +100,7 @@ class PastChange:
 class HistoryVerbs(Verbs):
     """The history of memories, and undo."""
 
-    def history(self, memory_id: UUID, *, deadline_s: float | None = None) -> list[PastChange]:
+    def history(self, memory_id: UUID | str, *, deadline_s: float | None = None) -> list[PastChange]:
         """Return every change of one memory, the latest first: who changed it, why, when, and the values before.
 
         Raises `NotFound` when this agent has no memory of that id.
@@ -109,7 +109,7 @@ class HistoryVerbs(Verbs):
         with self._transaction(deadline_s) as connection:
             return history(connection, self.agent.id, known_id)
 
-    def undo(self, memory_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> PastChange:
+    def undo(self, memory_id: UUID | str, *, reason: str | None = None, deadline_s: float | None = None) -> PastChange:
         """Undo the latest change of a memory that is in effect, and return it; call it again for the one before.
 
         Undoing that a fact was learned archives it and makes the facts it had superseded active again. Undoing a ruling
@@ -137,7 +137,7 @@ class HistoryVerbs(Verbs):
             # again, because it may have changed meanwhile.
             (ready[statement.id],) = facts.embed_facts(agent, [fact_from_statement(statement, fact)], [None], deadline)
 
-    def split(self, statement_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> Fact:
+    def split(self, statement_id: UUID | str, *, reason: str | None = None, deadline_s: float | None = None) -> Fact:
         """Split a statement off its fact as a fact of its own, and return that; `undo` joins the two again.
 
         The first fact loses a confirmation, and the two stay apart: neither nights nor learning the same words again

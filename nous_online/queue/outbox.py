@@ -97,7 +97,7 @@ class EventVerbs(Verbs):
         name: str,
         payload: Mapping[str, Any] | None = None,
         *,
-        memory_id: UUID | None = None,
+        memory_id: UUID | str | None = None,
         deadline_s: float | None = None,
     ) -> None:
         """Announce something that happened outside: `guardrail_triggered`, `calibration_drift`, or a name of your own.

@@ -552,8 +552,8 @@ class RecallVerbs(Verbs):
 
     def cite(
         self,
-        recall_id: UUID,
-        memory_ids: Iterable[UUID],
+        recall_id: UUID | str,
+        memory_ids: Iterable[UUID | str],
         *,
         at: datetime | str | None = None,
         deadline_s: float | None = None,
@@ -566,8 +566,8 @@ class RecallVerbs(Verbs):
 
     def ignore(
         self,
-        recall_id: UUID,
-        memory_ids: Iterable[UUID],
+        recall_id: UUID | str,
+        memory_ids: Iterable[UUID | str],
         *,
         at: datetime | str | None = None,
         deadline_s: float | None = None,
@@ -577,8 +577,8 @@ class RecallVerbs(Verbs):
 
     def _give_feedback(
         self,
-        recall_id: UUID,
-        memory_ids: Iterable[UUID],
+        recall_id: UUID | str,
+        memory_ids: Iterable[UUID | str],
         kind: Feedback,
         at: datetime | str | None,
         deadline_s: float | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -183,7 +184,19 @@ def test_an_id_that_is_none_is_refused(memory_id: Any) -> None:
 def test_an_id_may_be_given_as_text(heart: Heart) -> None:
     fact = heart.learn("Tea helps").memory
 
-    assert heart.get(str(fact.id)) == fact  # type: ignore[arg-type]
+    assert heart.get(str(fact.id)) == fact
+
+
+def test_every_verb_that_takes_an_id_says_in_its_types_that_it_takes_a_text() -> None:
+    hints = {
+        f"{name}({parameter.name})": str(parameter.annotation)
+        for name, verb in inspect.getmembers(Heart, inspect.isfunction)
+        for parameter in inspect.signature(verb).parameters.values()
+        if not name.startswith("_") and "UUID" in str(parameter.annotation)
+    }
+
+    assert len(hints) > 30
+    assert {name: hint for name, hint in hints.items() if "str" not in hint} == {}
 
 
 def test_a_moment_is_kept_in_utc() -> None:

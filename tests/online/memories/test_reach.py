@@ -98,6 +98,6 @@ def test_feedback_takes_ids_in_any_form_and_refuses_what_is_none(heart: Heart) -
     asked = heart.recall("harbour")
 
     assert heart.cite(asked.id, (answer.id for answer in asked)) == 1
-    assert heart.ignore(str(asked.id), [str(asked[0].id)], at="2026-05-01T00:00:00Z") == 1  # pyright: ignore[reportArgumentType]
+    assert heart.ignore(str(asked.id), [str(asked[0].id)], at="2026-05-01T00:00:00Z") == 1
     with pytest.raises(InvalidInput, match="memory_ids must be a list"):
         heart.cite(asked.id, asked[0].id)  # pyright: ignore[reportArgumentType]
