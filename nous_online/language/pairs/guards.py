@@ -24,9 +24,11 @@ from nous_online.language.lexicon import (
     OPPOSITES,
     RIVALS,
     groups,
+    is_english,
     tables,
     word_list,
 )
+from nous_online.language.pairs.figures import NUMERALS
 from nous_online.language.pairs.reading import (
     NOON,
     Date,
@@ -126,6 +128,7 @@ def unmatched_numbers(a: Reading, b: Reading) -> list[Number]:
         for number in a.numbers
         if not any(same_number(number, other) for other in b.numbers)
         and IMPLYING.get((number.dimension == "share", number.bare), EMPTY_SET).isdisjoint(b.words)
+        and not _is_in_words(number, b)
         and not any(number.bare in {date.year, date.day} for date in b.dates)
         and not (  # "before ten" and "until 10 a.m."
             number.dimension is None
@@ -135,8 +138,19 @@ def unmatched_numbers(a: Reading, b: Reading) -> list[Number]:
     ]
 
 
+def _is_in_words(number: Number, reading: Reading) -> bool:
+    """Tell whether a statement in another language has a number in words: "zwei" for 2."""
+    figures = format(number.bare, "g")
+    is_told = any(NUMERALS.get(word.casefold()) == figures for word in reading.cased)
+    return is_told and not is_english(reading.text)
+
+
 def same_number(a: Number, b: Number) -> bool:
-    """Tell whether two quantities agree; a missing unit agrees with any unit of the same digits."""
+    """Tell whether two quantities may agree; a missing unit agrees with any unit of the same digits."""
+    return any(_agree(one, other) for one in a.readings for other in b.readings)
+
+
+def _agree(a: Number, b: Number) -> bool:
     if a.version or b.version:
         return (a.version or a.shown) == (b.version or b.shown)
     if a.dimension and b.dimension and a.dimension != b.dimension:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from nous_online.core.errors import Unavailable
 from nous_online.core.patterns import regex
-from nous_online.language.lexicon import FOREIGN_WORDS, FUNCTION_WORDS, SMALL_WORDS
+from nous_online.language.lexicon import SMALL_WORDS, is_english
 from nous_online.language.minilm import session, tokenizer, word_pieces
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / "model"
 OUTCOMES = ("same", "update", "negation", "distinct", "refines", "vaguer", "contradiction")
 """What the later statement may do to the earlier, in the order of the model's columns (training/pairs/README.md)."""
-WORD = regex(r"[^\W\d_]+")
 WORD_OR_NUMBER = regex(r"(?:[^\W_]|[\u0300-\u036f\u064b-\u0652\u0900-\u0963\u0966-\u0dff])+")
 """Letters and digits, with the signs for vowels that Hindi, Tamil or Arabic write beside them."""
 PLAIN_WORD = regex(r"[a-z0-9]+")
@@ -38,7 +37,6 @@ NO_FRACTION = regex(r"(?<![\d.])(\d{3,12})\.0{1,6}(?![\d.]{0,12}\d)")
 SHORTEST_CONTENT, BEGINNING = 3, 5
 """Letters of a content word at least, and the length of the prefix by which two are compared: endings vary."""
 YEAR = regex(r"(?:19|20)\d\d")
-LAST_LATIN = 0x24F
 LEAST_CHANCE = 1e-4
 MOST_TOKENS = 62
 """Word pieces of one statement that are read: the limit the model was trained with."""
@@ -307,17 +305,3 @@ def content_of(text: str) -> frozenset[str]:
         elif word not in SMALL_WORDS and (len(word) >= SHORTEST_CONTENT or word.isdigit()):
             found.add(word[:BEGINNING])
     return frozenset(found)
-
-
-@lru_cache(maxsize=8_192)
-def is_english(text: str) -> bool:
-    """Tell whether a text may be English: Latin letters, and no more foreign small words than English ones.
-
-    In other languages a reader may take what has nothing in common for the same: an earlier one did so of 55 of 1,294
-    pairs of strangers. Of 29,000 English statements written for training 36 are taken for foreign; of 264 in other
-    languages 231 are.
-    """
-    words = WORD.findall(text.casefold())
-    foreign = sum(word in FOREIGN_WORDS or not word.isascii() for word in words)
-    own = sum(word in FUNCTION_WORDS and word not in FOREIGN_WORDS for word in words)
-    return foreign <= own and (text.isascii() or not any(ord(each) > LAST_LATIN and each.isalpha() for each in text))

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
 from nous_online.core.patterns import regex
 from nous_online.language.lexicon import COPULAS, FUNCTION_WORDS, MONTHS, NUMBER_WORDS, UNITS, tables, word_list
+from nous_online.language.pairs.figures import is_of_either, with_plain_figures
 
 SINGULAR_VERBS, NO_NAMES = word_list("singular_verbs"), word_list("never_names") | NUMBER_WORDS.keys()
 ALIASES: dict[str, str] = tables()["aliases"]
@@ -178,7 +179,10 @@ _QUOTED = regex(r'"([^"]{1,120})"|(?<!\w)\'([^\']{2,120})\'(?!\w)')
 
 @dataclass(frozen=True)
 class Number:
-    """A quantity: `value` in the base unit of `dimension`, `bare` without unit, `shown` the digits as written."""
+    """A quantity: `value` in the base unit of `dimension`, `bare` without unit, `shown` the digits as written.
+
+    `is_of_either`: of 1,240 in another language nobody knows whether its separator groups thousands or opens decimals.
+    """
 
     value: float
     shown: str
@@ -186,6 +190,14 @@ class Number:
     unit: str | None = None
     version: str | None = None
     bare: float = 0.0
+    is_of_either: bool = False
+
+    @property
+    def readings(self) -> tuple[Number, ...]:
+        """Return each quantity that this may be, the likelier first."""
+        if not self.is_of_either:
+            return (self,)
+        return (self, replace(self, value=self.value / 1_000, bare=self.bare / 1_000, is_of_either=False))
 
 
 @dataclass(frozen=True)
@@ -282,7 +294,7 @@ def read(text: str) -> Reading:
 
 
 def normalise(text: str) -> str:
-    """Return a text normalised: NFKC, straight quotes, single spaces, initials and aliases in one spelling."""
+    """Return a text normalised: NFKC, straight quotes, single spaces, English figures, initials and aliases alike."""
     folded = (
         _MARK.sub(" ", unicodedata.normalize("NFKC", text[:MAX_CHARS])[:MAX_CHARS])
         .translate(_QUOTES)
@@ -290,7 +302,7 @@ def normalise(text: str) -> str:
     )
     dotted = _INITIALS.sub(lambda match: match.group().replace(".", "").replace(" ", "") + " ", folded)
     spelled = _ALIAS.sub(lambda match: ALIASES[match.group().lower()], dotted)
-    return " ".join(_COUNTRY.sub("USA", spelled).split())
+    return with_plain_figures(" ".join(_COUNTRY.sub("USA", spelled).split()))
 
 
 def folded_letters(text: str) -> str:
@@ -405,7 +417,8 @@ def _extract_numbers(plain: str, marks: _Marks) -> tuple[tuple[Number, ...], fro
             ordinal = int(match["digits"].replace(",", "").split(".")[0][:15])
             ordinals.add(ordinal)
             return marks.mark(f"#{ordinal}th")
-        number = _number(match, before=digits[max(0, match.start() - 12) : match.start()])
+        before = digits[max(0, match.start() - 12) : match.start()]
+        number = _number(match, before=before, is_of_either=is_of_either(match["digits"], plain))
         numbers.append(number)
         rest_of_match = "" if number.unit or not match["unit"] else f" {match['unit']} "  # a word that is no unit
         term = marks.mark(term_of(number))
@@ -420,8 +433,8 @@ def term_of(number: Number) -> str:
     return f"#{number.version or format(number.bare, '.12g')}"
 
 
-def _number(match: re.Match[str], *, before: str) -> Number:
-    digits = match["digits"].replace(",", "")
+def _number(match: re.Match[str], *, before: str, is_of_either: bool) -> Number:
+    digits = (match["digits"].replace(".", "") if is_of_either else match["digits"]).replace(",", "")
     word = CURRENCIES[match["money"]] if match["money"] else (match["unit"] or "").lower()
     written = (match["scale"] or "").lower()
     if written == "m" and UNITS.get(word, ("",))[0] not in CURRENCIES.values():  # metres, or millions of money
@@ -431,7 +444,7 @@ def _number(match: re.Match[str], *, before: str) -> Number:
     versioned = "." in digits and (digits.count(".") > 1 or bool(_BEFORE_VERSION.search(before)))
     version = _ZEROES.sub("", digits) if versioned else None
     bare = float(".".join(digits.split(".")[:2])) * scale * (-1 if match["sign"] else 1)
-    return Number(bare * factor, match["digits"], dimension, word if dimension else None, version, bare)
+    return Number(bare * factor, match["digits"], dimension, word if dimension else None, version, bare, is_of_either)
 
 
 def _names(cased: tuple[str, ...]) -> tuple[str, ...]:

@@ -7,9 +7,8 @@ from functools import lru_cache
 from itertools import product
 
 from nous_online.core.patterns import regex
-from nous_online.language.lexicon import DATED, FUNCTION_WORDS
+from nous_online.language.lexicon import DATED, FUNCTION_WORDS, is_english
 from nous_online.language.minilm import tokenizer
-from nous_online.language.pairs.reader import is_english
 from nous_online.language.pairs.reading import folded_letters, read
 
 WORD = regex(r"[^\W\d_]+")

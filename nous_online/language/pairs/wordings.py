@@ -27,6 +27,7 @@ from nous_online.language.lexicon import (
     phrases,
     word_list,
 )
+from nous_online.language.pairs.figures import NUMERALS, with_plain_figures
 from nous_online.language.pairs.guards import differences, exact_differences
 from nous_online.language.pairs.reading import (
     CURRENCIES,
@@ -254,7 +255,9 @@ EXCEPTED = regex(
 """The word after "except for" and its like."""
 OF_ONE_TIME = COPULAS | word_list("of_one_time")
 QUOTES = str.maketrans({"‘": "'", "’": "'", "`": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "…": "."})  # noqa: RUF001 (typographic quotes are the subject)
-WIDE = regex("[、。，；：！「」『』]")  # noqa: RUF001 (so are full-width marks)
+WIDE = regex(r"[、。；！「」『』]|[，：](?!\d)|(?<!\d)[，：]")  # noqa: RUF001 (so are full-width marks)
+WIDTHS = {code: unicodedata.normalize("NFKC", chr(code)) for code in range(0xFF01, 0xFFEF)}
+"""Letters, digits and marks of full or half width, as others write them."""
 OPENING, CLOSING = "\"'¡", ".,;:!،؛।\"'"
 """Punctuation around a word; one inside ("C++", "3.5") and a question mark stay."""
 LABEL = regex(r"^\s*(?:reminder|note(?: to self)?|by the way|btw|fyi|hey|ok|okay)\s?[:,]\s", re.IGNORECASE)
@@ -283,7 +286,7 @@ NUMBERED = {
     **{word: f"{value}." for word, value in ORDINAL_WORDS.items()},
 }
 ORDINAL = regex(r"(?<![\w.])(\d{1,3})(?:st|nd|rd|th)(?!\w)")
-MONEY = regex(r"([$€£¥])\s?(\d(?:[\d.,]*\d)?)")
+MONEY = regex(r"([$€£¥])\s?(\d(?:[\d.,]*\d)?)|(?<![\w.,])(\d(?:[\d.,]*\d)?)\s?([$€£¥])(?!\w)")
 THOUSANDS = regex(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\d,])")
 MEASURED = regex(r"(?<![\w.,-])(\d(?:[\d.,]*\d)?)\s?([^\W\d_]+|%)(?!\w)")
 AGREEING = {"are": "is", "were": "was", "have": "has", "do": "does"}
@@ -298,22 +301,27 @@ ENGLISH = (frozenset(NUMBER_WORDS) - word_list("not_only_english")) | word_list(
 def may_be_same(a: str, b: str) -> bool:
     """Tell whether two texts have the same words in the same order, apart from harmless differences.
 
-    Harmless in any language are case, spacing, punctuation around words, a label such as "Reminder:", and the spelling
-    of a unit, a date or an hour; in English also articles, contractions, fillers such as "please", numbers and ordinals
-    in words, and the number of a verb.
+    Harmless in any language are case, width, spacing, punctuation around words, a label such as "Reminder:", a
+    number in words, and the spelling of a number, a unit, a date or an hour; in English also articles, contractions,
+    fillers such as "please", ordinals in words, and the number of a verb.
     """
     one, other = spelling(a), spelling(b)
     if one == other:
         return bool(one) or a == b
     is_english = bool(ENGLISH & {*one, *other})
-    said = wording(a, is_english=is_english)
-    return bool(said) and said == wording(b, is_english=is_english)
+    said, again = wording(a, is_english=is_english), wording(b, is_english=is_english)
+    return bool(said) and len(said) == len(again) and all(map(_is_one_word, said, again))
+
+
+def _is_one_word(one: str, other: str) -> bool:
+    return one == other or NUMERALS.get(one) == other or one == NUMERALS.get(other)
 
 
 @lru_cache(maxsize=65_536)
 def spelling(text: str) -> tuple[str, ...]:
-    """Return the words of a text, without case, spacing and punctuation around them."""
-    plain = WIDE.sub(" ", unicodedata.normalize("NFC", LABEL.sub("", without_invisible(text))).translate(QUOTES))
+    """Return the words of a text, without case, width, spacing and punctuation around them; its figures in English."""
+    narrow = WIDE.sub(" ", LABEL.sub("", without_invisible(text))).translate(WIDTHS)
+    plain = with_plain_figures(" ".join(unicodedata.normalize("NFC", narrow).translate(QUOTES).split()))
     tokens = [token for written in plain.split() if (token := _bare(written))]
     return tuple(
         token if _has_own_case(token, before) else token.casefold()
@@ -349,7 +357,7 @@ def wording(text: str, *, is_english: bool) -> tuple[str, ...]:
         plain = " ".join(NUMBERED.get(word, word) for word in plain.split())
     plain = ORDINAL.sub(r"\1.", with_plain_dates(plain))
     plain = AFTERNOON.sub(lambda match: clock(NOON + int(match[1]) * 60 + int(match[2] or 0)), plain)
-    plain = MONEY.sub(lambda match: f"{match[2]} {CURRENCIES[match[1]]}", CLOCK.sub(_hour, plain))
+    plain = MONEY.sub(_money, CLOCK.sub(_hour, plain))
     tokens = MEASURED.sub(_measure, plain).split()
     return tuple(
         AGREEING.get(token, token) if is_english else token
@@ -364,6 +372,12 @@ def _hour(match: re.Match[str]) -> str:
     if half is None:
         return f"{int(hour24):02}:{minute24}"
     return f"{int(hour) % 12 + 12 * (half in 'pP'):02}:{minute or '00'}"
+
+
+def _money(match: re.Match[str]) -> str:
+    """Return a sum of money with its currency in letters, from "€45" or "45 €"."""
+    sign, amount, amount_before, sign_after = match.groups()
+    return f"{amount or amount_before} {CURRENCIES[sign or sign_after]}"
 
 
 def _measure(match: re.Match[str]) -> str:

@@ -62,12 +62,12 @@ from nous_online.language.lexicon import (
     WE,
     WISH,
     WISHING,
+    is_english,
     tables,
     word_list,
 )
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.guards import differences
-from nous_online.language.pairs.reader import is_english
 from nous_online.language.pairs.reading import normalise, read, stem
 from nous_online.language.writing.chats import (
     CHOOSING,

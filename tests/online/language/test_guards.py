@@ -55,6 +55,15 @@ the note is due in a fortnight           | the note is due in three weeks       
 they built it in '87                     | they built it in 1978                    | number 1987 ≠ 1978
 nobody calls before ten                  | nobody calls before 9 a.m.               | number 10 ≠ none
 they own half of the mill                | they own 60% of the mill                 | number none ≠ 60
+Opa nimmt 0,5 mg am Tag                  | Opa nimmt 0,25 mg am Tag                 | number 0.5 ≠ 0.25
+Er nimmt 2,5 ml                          | Er nimmt 5,2 ml                          | number 2.5 ≠ 5.2
+Le loyer est de 1 015 €                  | Le loyer est de 1 050 €                  | number 1015 ≠ 1050
+Der Ofen wiegt 1.240 kg                  | Der Ofen wiegt 1,3 kg                    | number 1.240 ≠ 1.3
+Wir haben zwei Hunde                     | Wir haben 3 Hunde                        | number none ≠ 3
+Der Termin ist am 3.7. um 14 Uhr         | Der Termin ist am 4. Juli um 14 Uhr      | date 3 July ≠ 4 July
+Der Termin ist um 14.30 Uhr              | Der Termin ist um 15.30 Uhr              | time 14:30 ≠ 15:30
+家賃は月85,000円です                        | 家賃は月80,000円です                        | number 85000 ≠ 80000
+wir nutzen die Version 3.7.1              | wir nutzen die Version 3.7.2             | version 3.7.1 ≠ 3.7.2
 """
 
 MAY_BE_DUPLICATES = """
@@ -108,7 +117,31 @@ Twelve boats lie at the pier             | At the pier lie 12 boats
 they live in Mill Street                 | they live in Mill St
 the plane lands at Copenhagen            | the plane lands at CPH
 What I heard was wrong                   | what came to my ears was wrong
+Der Ofen wiegt 1.240 kg                  | Der Ofen wiegt 1240 kg
+Der Ofen wiegt 1.240 kg                  | Der Ofen wiegt 1,24 kg
+Der Ofen wiegt 1.240 kg                  | Der Ofen wiegt 1,240 kg
+Il y a 2 chats dans la maison            | Dans la maison il y a deux chats
 """
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("The rows are 2, 5 and 7", ["2", "5", "7"]),
+        ("The ports are 1,2,3", ["1", "2", "3"]),
+        ("Rooms 2,5 and 7 are on the left", ["2", "5", "7"]),
+        ("In room 3 200 guests can sit", ["3", "200"]),
+        ("The hall seats 1,240 people", ["1,240"]),
+        ("The host is 192.168.100.200", ["192.168.100.200"]),
+        ("Der Server ist 192.168.100.200", ["192.168.100.200"]),
+        ("3. Buy milk", ["3"]),
+        ("1.2. Die Ziele sind klar", ["1.2"]),
+        ("Ich habe 2, 5 und 7 gesehen, nicht 1,2,3", ["2", "5", "7", "1", "2", "3"]),
+    ],
+)
+def test_lists_versions_and_addresses_are_no_decimals_and_no_days(text, numbers):
+    assert [number.shown for number in read(text).numbers] == [*dict.fromkeys(numbers)]
+    assert not read(text).dates
 
 
 def rows(table):

@@ -1,5 +1,5 @@
 """What may differ between two texts that still say the same: a short list, and doubt keeps two."""
-# ruff: noqa: RUF001 (typographic quotes are the subject)
+# ruff: noqa: RUF001 (typographic quotes and full-width signs are the subject)
 
 from __future__ import annotations
 
@@ -31,6 +31,26 @@ Die Tür ist offen | die Tür   ist offen
 Reminder: the oven is hot | The oven is hot
 Note to self: call the bank from home | Call the bank from home
 “Stop” is what it says | "Stop" is what it says
+The rent is 45 € | The rent is €45
+CHF 1'240.50 ist die Miete | CHF 1240.50 ist die Miete
+Die Warmmiete beträgt 1.240,50 € im Monat. | Die Warmmiete beträgt 1240,50 Euro im Monat.
+Die Warmmiete beträgt 1.310 € im Monat. | Die Warmmiete beträgt 1310 € im Monat.
+Köln hat 1.087.000 Einwohner und einen Dom | Köln hat 1087000 Einwohner und einen Dom
+Le loyer est de 1 015 €. | Le loyer est de 1015 €.
+Le loyer est de 1\u202f015,50 €. | Le loyer est de 1015,50 euros.
+La consulta cuesta 1.850,50 pesos. | La consulta cuesta 1,850.50 pesos.
+Czynsz wynosi 2 350,00 zł. | Czynsz wynosi 2350 zł.
+Die Katze wiegt 23,4 kg und schläft | Die Katze wiegt 23,40 kg und schläft
+Der Zahnarzttermin ist am 3.7. um 14:30 Uhr. | Der Zahnarzttermin ist am 3. Juli um 14.30 Uhr.
+Die Übergabe ist am 3.7.2026 um 9 Uhr | Die Übergabe ist am 3. Juli 2026 um 9:00 Uhr
+La cita es el 3 de julio | La cita es el 3º de julio
+Le train est à 14h30 | Le train est à 14:30
+Wir haben zwei Hunde. | Wir haben 2 Hunde.
+Mi hermana tiene dos gatos | Mi hermana tiene 2 gatos
+家賃は月85,000円です。 | 家賃は月８５，０００円です。
+家賃は月85,000円です。 | 家賃は月8万5千円です。
+蓮の歯医者は7月3日午後2時半です。 | 蓮の歯医者は7月3日14時30分です。
+エレベーターのコードは1234です。 | ｴﾚﾍﾞｰﾀｰのコードは１２３４です。
 """
 
 TWO_STATEMENTS = """
@@ -105,6 +125,12 @@ Reminder emails are sent to the users | Emails are sent to the users
 The hall has three exits | The hall has two exits
 The bin is 1.5 m deep | The bin is 15 m deep
 The code is 0042 | The code is 42
+Der Ofen wiegt 1.240 kg | Der Ofen wiegt 1240 kg
+Der Ofen wiegt 1.240 kg | Der Ofen wiegt 1,240 kg
+Opa nimmt 0,5 mg am Tag | Opa nimmt 0,25 mg am Tag
+Er nimmt 2,5 ml | Er nimmt 5,2 ml
+Wir haben zwei Hunde | Wir haben 3 Hunde
+Pages 2, 5 and 7 are missing | Pages 2.5 and 7 are missing
 """
 
 
