@@ -258,6 +258,9 @@ QUOTES = str.maketrans({"‘": "'", "’": "'", "`": "'", "“": '"', "”": '"'
 WIDE = regex(r"[、。；！「」『』]|[，：](?!\d)|(?<!\d)[，：]")  # noqa: RUF001 (so are full-width marks)
 WIDTHS = {code: unicodedata.normalize("NFKC", chr(code)) for code in range(0xFF01, 0xFFEF)}
 """Letters, digits and marks of full or half width, as others write them."""
+FACES = "\\s\u263a\ufe0f\U0001f600-\U0001f637\U0001f641-\U0001f644\U0001f910-\U0001f917\U0001f970-\U0001f976"
+SMILEYS = regex(rf"\A[{FACES}]+(?=[^{FACES}])|(?<=[^{FACES}])[{FACES}]+\Z")
+"""Faces around a statement: they show a mood. A thumb, a heart, a tick or a thing may be what is said."""
 OPENING, CLOSING = "\"'¡", ".,;:!،؛।\"'"
 """Punctuation around a word; one inside ("C++", "3.5") and a question mark stay."""
 LABEL = regex(r"^\s*(?:reminder|note(?: to self)?|by the way|btw|fyi|hey|ok|okay)\s?[:,]\s", re.IGNORECASE)
@@ -301,16 +304,23 @@ ENGLISH = (frozenset(NUMBER_WORDS) - word_list("not_only_english")) | word_list(
 def may_be_same(a: str, b: str) -> bool:
     """Tell whether two texts have the same words in the same order, apart from harmless differences.
 
-    Harmless in any language are case, width, spacing, punctuation around words, a label such as "Reminder:", a
-    number in words, and the spelling of a number, a unit, a date or an hour; in English also articles, contractions,
-    fillers such as "please", ordinals in words, and the number of a verb.
+    Harmless in any language are case, width, spacing, punctuation around words, a label such as "Reminder:", faces
+    around one of them, a number in words, and the spelling of a number, a unit, a date or an hour; in English also
+    articles, contractions, fillers such as "please", ordinals in words, and the number of a verb.
     """
+    a, b = _without_smileys(a, b)
     one, other = spelling(a), spelling(b)
     if one == other:
         return bool(one) or a == b
     is_english = bool(ENGLISH & {*one, *other})
     said, again = wording(a, is_english=is_english), wording(b, is_english=is_english)
     return bool(said) and len(said) == len(again) and all(map(_is_one_word, said, again))
+
+
+def _without_smileys(a: str, b: str) -> tuple[str, str]:
+    """Return two texts without the faces around one of them; where both have some, these may be what they say."""
+    one, other = (SMILEYS.sub("", text) for text in (a, b))
+    return (one, other) if one == a.strip() or other == b.strip() else (a, b)
 
 
 def _is_one_word(one: str, other: str) -> bool:

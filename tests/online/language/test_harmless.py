@@ -51,6 +51,8 @@ Mi hermana tiene dos gatos | Mi hermana tiene 2 gatos
 家賃は月85,000円です。 | 家賃は月8万5千円です。
 蓮の歯医者は7月3日午後2時半です。 | 蓮の歯医者は7月3日14時30分です。
 エレベーターのコードは1234です。 | ｴﾚﾍﾞｰﾀｰのコードは１２３４です。
+Oma wohnt in Köln. | Oma wohnt in Köln 😊
+Ana passed the exam | 😀 Ana passed the exam 🤗
 """
 
 TWO_STATEMENTS = """
@@ -131,6 +133,9 @@ Opa nimmt 0,5 mg am Tag | Opa nimmt 0,25 mg am Tag
 Er nimmt 2,5 ml | Er nimmt 5,2 ml
 Wir haben zwei Hunde | Wir haben 3 Hunde
 Pages 2, 5 and 7 are missing | Pages 2.5 and 7 are missing
+The film was 😊 | The film was 😡
+The contract is signed ✅ | The contract is signed ❌
+The plan is good 👍 | The plan is good
 """
 
 
