@@ -121,6 +121,24 @@ PREFERENCE, DECISION, RULE, CAUSE, MENDED, PLANNED, HEDGE, REFUSING, INSTRUCTING
     "preference decision rule cause mended planned hedge refusing instructing verbs trap wrong".split(),  # noqa: SIM905 (names)
 )
 HEALTH, HARMFUL, MEN, WOMEN = map(phrases, ("health", "harmful", "men", "women"))
+SPOKEN_ELSEWHERE = SMALL_WORDS - FUNCTION_WORDS
+"""Small words of languages whose verbs are in no list, so that nobody can tell a note by its lack of one."""
+_DAYS = word_list("weekdays")
+ENGLISH_WORDS = FUNCTION_WORDS | word_list("surely_english") | _DAYS | {f"{day}s" for day in _DAYS}
+ELSEWHERE_TOO = word_list("elsewhere_too")
+
+
+def english_lead(text: str) -> int:
+    """Return how many more words of a text are English alone than foreign: below 0 it is in another language.
+
+    English alone are days, small words and verbs that no other language in Latin letters has ("i" is Polish as well),
+    foreign are small words of other languages, and whatever has other letters than English.
+    """
+    words = {word.strip('.,;:!?…()"') for word in text.casefold().split()}
+    own = sum(word in ENGLISH_WORDS or bool(VERBS.fullmatch(word)) for word in words - ELSEWHERE_TOO)
+    return own - sum(word in SPOKEN_ELSEWHERE or not word.isascii() for word in words)
+
+
 LABELLED = regex(
     r"\A(?:\*{1,2}|_{1,2})?(?:the )?(?:(?P<decision>(?:(?:key|design|\w+al) )?(?:decisions?|choices)(?: made)?|decided"
     r"|agreed|entscheidung|décision|decisión|决定|決定|결정)"

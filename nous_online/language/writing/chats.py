@@ -15,7 +15,6 @@ from nous_online.language.lexicon import (
     COURTESY,
     DATED,
     DECISION,
-    FUNCTION_WORDS,
     HEALTH,
     LEAD_IN,
     LEANING,
@@ -28,6 +27,7 @@ from nous_online.language.lexicon import (
     REQUEST,
     RULE,
     SMALL_WORDS,
+    SPOKEN_ELSEWHERE,
     STANDING,
     TOLD_RULE,
     UNANCHORED,
@@ -84,8 +84,6 @@ NEAR_BEGINNING = 24  # characters of a sentence in which "it" and "them" stand f
 SAYING_MORE = regex(r"(?:so|which|because|then|cos|plus|except|otherwise)\s", re.IGNORECASE)
 """Opens what follows from the sentence before, or limits it."""
 CLAUSE = regex(r"[,;:.!?]\s|\s(?:so|but|and|because|et|mais|y|pero|und|aber)\s")
-SPOKEN_ELSEWHERE = SMALL_WORDS - FUNCTION_WORDS
-"""Small words of languages whose verbs are in no list, so that nobody can tell a note by its lack of one."""
 CHOOSING = regex(
     r"(?:(?:ok|okay|right|so|well|alright|hm{1,3}|gut|also|na gut),? )?"
     r"(?:then|dann|alors|entonces|let's (?:go with|do|take)|(?:i|we)(?:'ll| will) (?:take|go with)|i'm going with"

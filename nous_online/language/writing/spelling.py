@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from nous_online.core.patterns import regex
-from nous_online.language.lexicon import FUNCTION_WORDS, MONTHS, SMALL_WORDS, word_list
-from nous_online.language.writing.chats import SPOKEN_ELSEWHERE, is_asking
-from nous_online.language.writing.sentences import Sentence
+from nous_online.language.lexicon import FUNCTION_WORDS, MONTHS, SMALL_WORDS, english_lead, word_list
+from nous_online.language.writing.chats import is_asking
+from nous_online.language.writing.sentences import Sentence, straighten_apostrophes
 
-ENGLISH_SHARE = 2  # English small words for each one of another language, in a text that is in English
 CONTRACTIONS = {
     **{f"{verb}nt": f"{verb}n't" for verb in word_list("denied")},
     "i": "I", "i'm": "I'm", "i've": "I've", "i'll": "I'll", "i'd": "I'd", "im": "I'm", "ive": "I've",
@@ -35,9 +34,11 @@ def spelled_out(sentences: Sequence[Sentence]) -> list[Sentence]:
     A name has the capital that somebody gave it inside a sentence of the same chat; no word of an assistant in small
     letters is one. In other languages a capital says something else: German "morgen" is tomorrow, "Morgen" a morning.
     """
-    words = [word for each in sentences if is_asking(each) for word in each.text.casefold().split()]
-    elsewhere = sum(word in SPOKEN_ELSEWHERE for word in words)
-    if sum(word in FUNCTION_WORDS for word in words) <= ENGLISH_SHARE * elsewhere:
+    told = straighten_apostrophes(" ".join(each.text for each in sentences if is_asking(each))).casefold()
+    words = told.split()
+    # "my name is bea" has no word of English alone, and as many small words as no sentence of another language.
+    is_plain = 2 * sum(word in FUNCTION_WORDS for word in words) >= len(words)
+    if (lead := english_lead(told)) < 0 or (lead == 0 and not is_plain):
         return list(sentences)
     spelled = _names(sentences) | CONTRACTIONS | DAYS
     return [replace(each, text=_spelled(each.text, spelled)) if is_asking(each) else each for each in sentences]

@@ -13,6 +13,7 @@ from nous_online.language.lexicon import (
     PREFERENCE,
     RULE,
     SMALL_WORDS,
+    SPOKEN_ELSEWHERE,
     STANDING,
     TOLD_RULE,
     VERBS,
@@ -22,7 +23,6 @@ from nous_online.language.lexicon import (
 from nous_online.language.pairs.reading import read
 from nous_online.language.writing.chats import (
     NEVER_SUBJECT,
-    SPOKEN_ELSEWHERE,
     TIMES,
     is_asking,
     name_at_first,

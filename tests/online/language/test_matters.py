@@ -161,11 +161,22 @@ def test_names_days_and_i_have_their_capitals_and_denials_their_apostrophes() ->
     ]
 
 
+@pytest.mark.parametrize("told", ["i am in porto", "my name is bea and i swim", "i work at tesco on mondays"])
+def test_a_chat_of_one_short_sentence_in_english_has_its_capitals_too(told: str) -> None:
+    spelled = told.replace("i ", "I ").replace("mondays", "Mondays")
+
+    assert said(("user", told)) == [spelled]
+
+
 @pytest.mark.parametrize(
     ("told", "answer"),
     [
         ("vado con i miei fratelli, lunedì e martedì siamo a casa di mia madre per la festa", "Bene."),
         ("ich komme morgen mit dem hammer, das essen war gut", "Zum Essen am Morgen passt der Hammer nicht."),
+        ("Teściowa Barbara przyjeżdża w piątki i gotuje rosół.", "Ok."),
+        ("Nonna Carla porta i bambini in piscina ogni sabato.", "Ok."),
+        ("Min syster Karin bor i Uppsala och jobbar i Enköping.", "Ok."),
+        ("Min kat sover i sengen.", "Ok."),
     ],
 )
 def test_in_other_languages_everything_stays_as_it_is(told: str, answer: str) -> None:
