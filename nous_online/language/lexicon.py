@@ -27,9 +27,9 @@ def groups(name: str) -> tuple[frozenset[str], ...]:
     return tuple(frozenset(group.split()) for group in tables()[name].values())
 
 
-def phrases(name: str) -> re.Pattern[str]:
-    """Return a pattern that matches any of the wordings called `name`, in any case, as whole words if there are any."""
-    listed = tables()["phrases"][name]
+def phrases(*names: str) -> re.Pattern[str]:
+    """Return a pattern of the wordings of these names, in any case, as whole words where a script has any."""
+    listed = [each for name in names for each in tables()["phrases"][name]]
     unspaced = [each for each in listed if UNSPACED.match(each)]
     spaced = "|".join(each for each in listed if each not in unspaced)
     return regex("|".join([rf"\b(?:{spaced})\b", *unspaced]), re.IGNORECASE)
@@ -120,7 +120,8 @@ PREFERENCE, DECISION, RULE, CAUSE, MENDED, PLANNED, HEDGE, REFUSING, INSTRUCTING
     phrases,
     "preference decision rule cause mended planned hedge refusing instructing verbs trap wrong".split(),  # noqa: SIM905 (names)
 )
-HEALTH, HARMFUL, MEN, WOMEN = map(phrases, ("health", "harmful", "men", "women"))
+HARMFUL, MEN, WOMEN = map(phrases, ("harmful", "men", "women"))
+HEALTH = phrases("health", "harmful")
 SPOKEN_ELSEWHERE = SMALL_WORDS - FUNCTION_WORDS
 """Small words of languages whose verbs are in no list, so that nobody can tell a note by its lack of one."""
 _DAYS = word_list("weekdays")
@@ -262,12 +263,14 @@ REACTION = regex(
 """How somebody takes up what an assistant said, or leads up to what they ask for."""
 LEAD_IN = regex(
     rf"\A(?:(?:oh|and(?! so on)|but(?! for)|und(?! so)|et(?! al)|y|um|uh|hm+|btw|hi|hey|hello|ok|okay|yeah|yes)[,:…]?\s"
+    r"|(?:はい|ええ|いいえ|是的?|对|對)[\u3001\uff0c]\s?"
     rf"|(?:{'|'.join(sorted(word_list('openers')))}|of course|by the way|guess what|speaking of [^,]{{1,60}}"
     r"|(?:just )?(?:two|three|a few|a couple of|couple of) (?:quick )?(?:things?|updates?)"
     r"|quick (?:one|update|thing|question)|first(?: off| of all| up| thing)|thinking (?:out loud|aloud)(?: here)?"
     r"|gotta (?:run|go|dash|fly)|for the record|before i forget"
     r"|you know what|tell you what|long story short|heads up|fyi|anyhow|yep|hiya|listen"
     r"|honestly|tbh|to be (?:honest|fair)"
+    r"|ja|nein|nee|oui|si|non|sí|sì|sim|não|tak|nie|да|нет|evet"
     r"|bueno|pues|vale|bon|ben|bref|ah|tiens|naja|übrigens|por cierto|au fait|(?:et |y )?(?:otra cosa|autre chose))"
     r"[,:]\s"
     r"|(?:well|so|also|then|alright|anyway|actually|basically|finally|however|of course|by the way)\s(?=(?:i|we|he|she"

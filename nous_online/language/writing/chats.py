@@ -221,7 +221,7 @@ def is_reply(sentences: Sequence[Sentence], place: int) -> bool:
         return False
     told = LEAD_IN.sub("", text)
     is_told = TOLD_OF.match(told) or name_at_first(told) or (names_inside(text) and VERBS.search(text))
-    if is_answer and not (OWN.match(text) or is_told) and before and not WHAT.search(before.text):
+    if is_answer and not (OWN.match(told) or is_told) and before and not WHAT.search(before.text):
         return word_count(text) <= LONGEST_ANSWER
     said, points = len(content_words(text)), POINTING_BACK.search(text) or opening(text) in UNANCHORED
     if is_named(text) or (OWN.match(text) and not points):

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import takewhile
+from unicodedata import category
 
 from nous_online.core.patterns import regex
 from nous_online.language.lexicon import FOUND, FUNCTION_WORDS, LABELLED, LEAD_IN, OWN, REMEMBER_THIS, WE, word_list
@@ -32,7 +33,7 @@ LONGEST_HEADER = 200  # characters
 HEADER_LINES = 3  # first lines of a text, whose date may stand anywhere in them
 LEAST_LETTERS_SHARE = 0.7  # letters and spaces in prose; paths, tables, JSON and keys have fewer
 
-ENDINGS = (".", "!", "?", "…", ":", "。", "！", "？")
+ENDINGS = (".", "!", "?", "…", ":", "।", "。", "！", "？")
 CLOSING = "\"'”’)]*_ "  # characters that may follow the full stop of a sentence
 ROLES, LABELS, NEVER_LAST, SOMETIMES_LAST = map(word_list, ("roles", "labels", "never_last", "sometimes_last"))
 
@@ -55,7 +56,7 @@ _HEAD = regex(
     r"(?:,\s\d{1,2}\.?\s[^\W\d_]{3,9}(?:\s\d{4})?)?(?:\*{2}|_{2})?\s?"
     r"(?::(?:\*{2}|_{2})?(?:\s+|$)|：\s*)"
 )
-_BOUNDARY = regex(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]{0,4}+\s++|[。！？]++[」』”）]{0,2}+\s*+")
+_BOUNDARY = regex(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]{0,4}+\s++|[।。！？]++[」』”）]{0,2}+\s*+")
 _LAST_WORD = regex(r"([^\W\d_](?:[^\W_]|\.(?=[^\W_])){0,15})\.[\"'”’)\]*_]{0,4}\s+$")
 _LAST_DAY = regex(r"\b\d{1,2}\.\s+$")  # "vom 27. bis 30. Dezember"
 _DAY = regex(rf"(?<![\d.])\d{{1,2}}\.(?:\d{{1,2}}\.(?=\s+[a-zäöüß])|(?=\s+(?i:{MONTH_NAME})\b))")
@@ -389,7 +390,8 @@ def is_prose(text: str) -> bool:
     """Tell whether a sentence is prose rather than a path, a table row, JSON or a key."""
     if _MARKUP.search(text) or len(_CODE_MARK.findall(_CODE_SPAN.sub("", text))) > 1:
         return False
-    plain = sum(char.isalpha() or char in " '’,.?!-" for char in text)
+    # Hindi and Thai write vowels as marks (M) beside their letters.
+    plain = sum(char.isalpha() or char in " '’,.?!-।" or category(char)[0] == "M" for char in text)
     return any(char.isalpha() for char in text) and plain >= LEAST_LETTERS_SHARE * len(text)
 
 

@@ -1,4 +1,5 @@
 """What a user tells an assistant in a chat: what of it becomes a fact, and in which words."""
+# ruff: noqa: RUF001 — full-width question marks are cases
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from nous_online.language.lexicon import HEALTH
 from nous_online.language.writing.lexrank import word_vectors
 from nous_online.language.writing.writer import EndedEpisode, FactDraft, draft_facts, levels_by_words, parse_episode
 
@@ -53,6 +55,44 @@ def test_what_a_user_tells_of_health_is_a_fact_though_the_answer_explains_at_len
     assert facts("Bea is allergic to ibuprofen.", advice) == ["Bea is allergic to ibuprofen."]
     assert facts("The new gas comes from Tull and Sons in Harwick.", advice) != []
     assert facts("The list has at most 9 entries and no brand is on it.", advice) == []
+
+
+OF_HEALTH = """
+unser Jüngster, der Paul, darf keine Erdnüsse.
+mi hija no puede comer cacahuates.
+Nico es celíaco.
+Gaël ne peut pas manger d'arachides.
+Anna è intollerante al lattosio.
+O Rui não pode comer camarão.
+Sanne is zwanger.
+Nils tål inte jordnötter.
+Jaś nie może jeść orzeszków ziemnych.
+Babcia ma cukrzycę i bierze insulinę.
+Hania jest uczulona na orzechy.
+У Миши аллергия на орехи.
+Emre şeker hastası.
+ليلى لديها حساسية من الفول السوداني.
+राहुल को मूंगफली से एलर्जी है।
+息子の蓮はピーナッツアレルギーです。
+小明对花生过敏。
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("told", OF_HEALTH)
+def test_what_a_user_tells_of_health_is_kept_in_the_languages_of_the_reader(told: str) -> None:
+    whole = told[:1].upper() + told[1:]
+
+    assert facts(whole, "Ok.") == [whole]
+    assert whole in facts("Hallo.", "Gibt es Allergien in der Familie?", f"Ja, {told}", "Ok.")[-1]
+
+
+def test_what_opens_an_answer_in_other_languages_is_no_part_of_a_fact() -> None:
+    assert facts("Hola.", "¿Alguna alergia?", "Sí, mi hija es celíaca.") == ["Mi hija es celíaca."]
+    assert facts("はい、蓮は卵アレルギーです。", "Ok.") == ["蓮は卵アレルギーです。"]
+
+
+def test_a_word_that_is_of_health_in_another_sense_alone_is_no_fact_of_it() -> None:
+    assert not HEALTH.search("Den Ausschlag gab am Ende der Preis, und da darf kein Auto stehen.")
 
 
 @pytest.mark.parametrize(
