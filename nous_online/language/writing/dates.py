@@ -28,12 +28,17 @@ _MONTH = {
     for short in (name, name[:3], name[:4])
 }
 _WEEKDAY = {name: number for number, names in enumerate(_WEEKDAYS) for name in names.split()}
-_ENGLISH = {"next week", "tomorrow", "yesterday", "tonight", "today", "the", *(names.split()[0] for names in _WEEKDAYS)}
-_AWAY = {
-    "tomorrow": 1, "demain": 1, "morgen": 1, "yesterday": -1, "gestern": -1, "hier": -1, "ayer": -1, "tonight": 0,
-    "today": 0, "heute": 0, "aujourd'hui": 0, "hoy": 0,
+_ENGLISH = {
+    "tomorrow", "yesterday", "tonight", "today", "the", "next week", "day after tomorrow", "day before yesterday",
+    *(names.split()[0] for names in _WEEKDAYS),
 }  # fmt: skip
-"""Days from the date of the sentence; Spanish "mañana" is left out, since it also means morning."""
+_AWAY = {
+    "day after tomorrow": 2, "après-demain": 2, "übermorgen": 2, "pasado mañana": 2, "day before yesterday": -2,
+    "avant-hier": -2, "vorgestern": -2, "antes de ayer": -2, "anteayer": -2, "tomorrow": 1, "demain": 1, "morgen": 1,
+    "yesterday": -1, "gestern": -1, "hier": -1, "ayer": -1, "tonight": 0, "today": 0, "heute": 0, "aujourd'hui": 0,
+    "hoy": 0, "mañana": 1,
+}  # fmt: skip
+"""Days from the date of the sentence."""
 
 MONTH_NAME = rf"(?:{'|'.join(sorted(_MONTH, key=len, reverse=True))})"
 _NAMED = regex(
@@ -50,16 +55,26 @@ _YEAR_LAST = regex(
     r"\b(?P<month>[A-Z][a-z]{2})\s{1,2}(?P<day>\d{1,2})\s\d\d:\d\d:\d\d\s(?:[A-Z]{2,5}\s)?(?P<year>20\d\d)\b"
 )
 _DIGIT = regex(r"\d")
+_TOMORROW = r"(?:\A|(?<=[.,;:!?(¡¿«] )|(?<=[¡¿«])|(?<=\by )|(?<=\bhasta )|(?<=\bpara ))mañana(?! (?:de|y|tras)\b)"
+"""Spanish "mañana" where it opens a clause or stands behind "hasta": elsewhere it may be a morning."""
 _RELATIVE = regex(
-    rf"(?<![\w'-])(?:(?P<away>{'|'.join(_AWAY)})"
+    rf"(?<![\w'-])(?:(?P<away>{'|'.join(each for each in _AWAY if each != 'mañana')}|{_TOMORROW})"
     r"|(?P<week>next week|nächste Woche|la semaine prochaine|la semana que viene)"
-    rf"|(?:(?P<past>last|vergangenen|letzten)\s|(?P<ahead>next|by|until|till|from|this|bis|kommenden|nächsten)\s)?"
-    rf"(?P<weekday>{'|'.join(_WEEKDAY)})(?P<past2>\s(?:dernier|pasado))?(?!\sof\b)"
+    rf"|(?:(?P<past>last|vergangenen|letzten)\s|(?P<ahead>next|by|until|till|from|this|bis|kommenden|nächsten|próximo)\s)?"
+    rf"(?P<weekday>{'|'.join(_WEEKDAY)})"
+    r"(?:\s(?:(?P<past2>dernier|pasado)|(?P<ahead2>prochain|que viene))\b)?(?!\sof\b)"
     r"(?:\s(?:the\s|den\s|le\s|el\s)?(?P<number>\d{1,2})(?:st|nd|rd|th)?(?!\d|[.,:]\d|\s?(?:am|pm|h|uhr)\b))?"
     r"|\b(?:by|until|till|due|before)\s(?:on\s)?the\s(?P<only>\d{1,2})(?:st|nd|rd|th)"
     r"(?!\s(?:of|[^\W\d_]+ber)\b|\s(?:and|or|to|until|till|-)\s(?:the\s)?\d))(?![\w'-])",
     re.IGNORECASE,
 )
+_MORGEN_FIRST = regex(
+    r"(?:\A|(?<=[.!?:] ))Morgen (?:früh|Vormittag|Mittag|Nachmittag|Abend|Nacht|will (?=[A-ZÄÖÜ]|ich|er|sie|wir)"
+    r"|ist|bin|sind|hat|wird|muss|kann|soll|darf"
+    r"|(?!went|kept|felt|left|sent|spent|built|often|then|even|dealt|meant|hurt|zusammen|allen)"
+    r"[a-zäöüß]{2,20}(?:[^aeiou\s]t|en|[^aeiou\s]e))\b"
+)
+"""Opens a German sentence before its verb, as "tomorrow": "Morgen kommt Bo"; no greeting and no Welsh name."""
 _HABIT = regex(
     rf"\b(?:every|each|always|usually|whenever|normally|jeden?|immer|chaque|toujours|cada|siempre"
     rf"|(?:for|on|am|le) an? (?:{'|'.join(_WEEKDAY)}))\b",
@@ -150,8 +165,8 @@ def _nearest_year(match: re.Match[str], said_on: date) -> date | None:
 def _relative_date(match: re.Match[str], said_on: date) -> date | None:
     """Return the date meant by a relative expression; None for a bare weekday, whose week is unknown."""
     if word := match["away"]:
-        is_greeting = word == "Morgen"  # the German noun "morning"; the adverb "tomorrow" is in lower case
-        return None if is_greeting else said_on + timedelta(_AWAY[word.casefold()])
+        is_noun = word == "Morgen" and not _MORGEN_FIRST.match(match.string, match.start())  # German "morning"
+        return None if is_noun else said_on + timedelta(_AWAY[word.casefold()])
     if number := match["number"] or match["only"]:
         around = (said_on + timedelta(days) for days in range(_MONTH_DAYS))
         near = next((day for day in around if day.day == int(number)), None)
@@ -162,4 +177,4 @@ def _relative_date(match: re.Match[str], said_on: date) -> date | None:
     ahead = (_WEEKDAY[match["weekday"].casefold()] - said_on.weekday() - 1) % _WEEK + 1
     if match["past"] or match["past2"]:
         return said_on + timedelta(ahead - _WEEK if ahead < _WEEK else -_WEEK)
-    return said_on + timedelta(ahead) if match["ahead"] else None
+    return said_on + timedelta(ahead) if match["ahead"] or match["ahead2"] else None

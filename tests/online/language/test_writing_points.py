@@ -346,11 +346,30 @@ def test_a_day_is_read_as_people_write_it(text: str, day: date | None) -> None:
         ("on the 2nd of November", "on the 2nd of November 2025"),
         ("born on the 5th of May 1988", "born on the 5th of May 1988"),
         ("until the 1st of this month", "until the 1st of this month"),
+        ("the day after tomorrow", "the day after tomorrow (16 October 2025)"),
+        ("The day before yesterday it broke", "The day before yesterday (12 October 2025) it broke"),
+        ("Morgen kommt Britta. Guten Morgen!", "Morgen (2025-10-15) kommt Britta. Guten Morgen!"),
+        ("Morgen zusammen! Morgen went to Bath.", "Morgen zusammen! Morgen went to Bath."),
+        ("Übermorgen, vorgestern", "Übermorgen (2025-10-16), vorgestern (2025-10-12)"),
+        ("Après-demain, avant-hier", "Après-demain (2025-10-16), avant-hier (2025-10-12)"),
+        ("mardi prochain, el próximo martes", "mardi prochain (2025-10-21), el próximo martes (2025-10-21)"),
+        ("Mañana llega Ana por la mañana", "Mañana (2025-10-15) llega Ana por la mañana"),
+        ("Sí, mañana; pasado mañana no", "Sí, mañana (2025-10-15); pasado mañana (2025-10-16) no"),
+        ("Todas las mañanas nada, esta mañana no", "Todas las mañanas nada, esta mañana no"),
         ("by the 24th and the 31st of December", "by the 24th and the 31st of December 2025"),
     ],
 )
 def test_relative_days_are_told_as_dates(text: str, told: str) -> None:
     assert with_full_dates(text, SAID_ON) == told
+
+
+@pytest.mark.parametrize("day", ["Übermorgen", "Nächsten Dienstag", "Freitags", "Gestern"])
+def test_a_day_is_no_subject(day: str) -> None:
+    spoken = parse_episode(EndedEpisode(f"user: {day} kommt Britta mit dem Zug aus Kiel.\nassistant: Ok."))
+
+    (fact,) = draft_facts(spoken, word_vectors(spoken.sentences))
+
+    assert fact.subject is None
 
 
 def test_days_are_counted_from_the_last_date_that_opened_a_line() -> None:
