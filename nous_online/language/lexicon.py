@@ -261,8 +261,13 @@ REACTION = regex(
     re.IGNORECASE,
 )
 """How somebody takes up what an assistant said, or leads up to what they ask for."""
+NO_THANKS = (
+    r"(?:no|nein|nee|non|não|nie),? (?:thanks?(?: you)?|danke(?: schön| dir)?|merci|gracias|grazie|obrigad[oa]|dziękuję"
+    r"|dank je)"
+)
 LEAD_IN = regex(
-    rf"\A(?:(?:oh|and(?! so on)|but(?! for)|und(?! so)|et(?! al)|y|um|uh|hm+|btw|hi|hey|hello|ok|okay|yeah|yes)[,:…]?\s"
+    rf"\A(?:{NO_THANKS}[,.:!]\s"
+    r"|(?:oh|and(?! so on)|but(?! for)|und(?! so)|et(?! al)|y|um|uh|hm+|btw|hi|hey|hello|ok|okay|yeah|yes)[,:…]?\s"
     r"|(?:はい|ええ|いいえ|是的?|对|對)[\u3001\uff0c]\s?"
     rf"|(?:{'|'.join(sorted(word_list('openers')))}|of course|by the way|guess what|speaking of [^,]{{1,60}}"
     r"|(?:just )?(?:two|three|a few|a couple of|couple of) (?:quick )?(?:things?|updates?)"
@@ -378,7 +383,7 @@ REMEMBER_THIS = regex(
 )
 """A request in the form of a question to remember what stands behind it."""
 COURTESY = regex(
-    rf"\A{OFFERS_HELP}\Z|"
+    rf"\A{OFFERS_HELP}\Z|\A{NO_THANKS}[.!]?\Z|"
     r"\A(?:(?:oh|ah|ha|so|well|and|but|ok|okay)[,.!]*\s)*(?:(?:hi|hello|hey|hiya|hallo|bonjour|hola|"
     r"good (?:morning|evening|afternoon|night)|happy (?:new year|birthday|easter|christmas|holidays)|"
     r"morning|thanks?|thank you|thx|ta|cheers|welcome|bye|goodbye|see you|sorry|great|nice|lovely|perfect|"

@@ -46,6 +46,10 @@ def test_what_only_looks_like_a_lead_in_stays(whole: str) -> None:
     ("text", "told"),
     [
         ("Besides, the roof leaks.", "The roof leaks."),
+        ("No, gracias, los viernes pedimos tacos.", "Los viernes pedimos tacos."),
+        ("Nein danke, freitags gibt es Pizza.", "Freitags gibt es Pizza."),
+        ("No thanks. Bea has a van.", "Bea has a van."),
+        ("No, thanks to Bea we have a roof.", "Thanks to Bea we have a roof."),
         ("By the way the roof leaks.", "The roof leaks."),
         ("By the way, Bea has a van.", "Bea has a van."),
         ("Speaking of bees, I keep three hives.", "I keep three hives."),
