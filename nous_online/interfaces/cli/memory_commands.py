@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -29,6 +28,7 @@ from nous_online.interfaces.cli.output import (
     show_note,
     text_or_stdin,
     with_options,
+    wrapped,
 )
 from nous_online.interfaces.cli.short_ids import brief, identifier
 
@@ -120,7 +120,7 @@ def recall(
         show_note(f"not looked at: {missed}; name them with --project and --user")
     columns = max(LEAST_COLUMNS, shutil.get_terminal_size().columns) - len(INDENT)
     for place, each in enumerate(found, start=1):
-        lines = textwrap.wrap(" ".join(each.text.split()), columns, max_lines=MOST_LINES, placeholder=" … (--full)")
+        lines = wrapped(each.text, columns, most=MOST_LINES, cut=" … (--full)")
         shown = escaped(each.text if full else f"\n{INDENT}".join(lines))
         show(f"[bold]{place:>2}[/bold]  [cyan]{each.score:.3f}[/cyan]  {shown}")
         said_at = f"{each.memory.said_at:%Y-%m-%d %H:%M}".removesuffix(" 00:00")  # imported ones often have a date only
@@ -172,7 +172,7 @@ def list_memories(*, agent: AgentOption = None, **wanted: Any) -> object:
     for each in found:
         words = [each.kind, *([] if each.state in RECALLED else [each.state]), *(["pinned"] if each.is_pinned else [])]
         about = f"{each.about}: " if each.about and each.kind == "episode" else ""
-        text = textwrap.shorten(about + each.text, columns - len(INDENT) - 2, placeholder=" …")
+        text = "".join(wrapped(about + each.text, columns - len(INDENT) - 2, most=1))
         show(f"[cyan]{each.at:%Y-%m-%d}[/cyan]  {escaped(text) or '[dim]no text[/dim]'}")
         show(f"{' ' * 12}[dim]{brief(each.id)}  {escaped(', '.join([*words, *origin_words(vars(each))]))}[/dim]")
     if not found:

@@ -258,6 +258,24 @@ def escaped(text: str) -> str:
     return escape(text)
 
 
+def wrapped(text: str, columns: int, *, most: int, cut: str = " …") -> list[str]:
+    """Return a text as at most `most` lines of `columns` columns, of which a Japanese character takes two.
+
+    A word that is longer is broken, and `cut` ends what is left out of.
+    """
+    if IS_JSON.get():
+        return []
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    console = stdout()
+    lines = [str(line).rstrip() for line in Text(" ".join(text.split())).wrap(console, columns)]
+    if len(lines) <= most:
+        return lines
+    last = Text(lines[most - 1]).wrap(console, columns - cell_len(cut))[0]
+    return [*lines[: most - 1], f"{str(last).rstrip()}{cut}"]
+
+
 def waiting(message: str) -> Status:
     """Show a spinner while a block runs, on a terminal only."""
     return stderr().status(message)

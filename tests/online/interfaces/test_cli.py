@@ -86,6 +86,16 @@ def test_what_is_known_is_listed_page_by_page(nous: Callable[..., Answer]):
     assert (none.out, none.err.split(";")[0]) == ("", "no memory fits")
 
 
+def test_a_text_without_spaces_is_listed_up_to_the_end_of_the_line(nous: Callable[..., Answer]):
+    nous("learn", "姉の美咲は横浜に住んでいて、毎週金曜日に娘とピアノを弾きに市役所の隣のホールへ通っています。")
+
+    listed, recalled = nous("list"), nous("recall", "姉の美咲")
+
+    assert listed.out.splitlines()[0][12:].startswith("姉の美咲は横浜に住んでいて、毎週金曜日に娘")
+    assert listed.out.splitlines()[0].endswith(" …")
+    assert "通っています。" in recalled.out
+
+
 def test_an_answer_that_stands_before_a_better_one_says_why(nous: Callable[..., Answer]):
     for seats in ("window", "aisle"):
         nous("learn", f"I prefer {seats} seats on flights", "--key", f"seats/{seats}")
