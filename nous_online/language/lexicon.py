@@ -390,12 +390,16 @@ COURTESY = regex(
     r"super|good|fine|toll|prima|génial|genial|parfait|perfecto|"
     r"understood|noted|right|sure|yes|yeah|yep|no|ok|okay|done|agreed|true|fair|wow|ouch|haha?|lol|danke|"
     r"mea culpa|my bad|(?:my )?apologies|oops|whoops|"
+    r"cześć|dzień dobry|dziękuję|dzięki|grazie|ciao|buongiorno|obrigad[oa]|olá|tack|hej|merhaba|"
+    r"teşekkür(?:ler| ederim)|спасибо|привет|здравствуйте|شكرا|مرحبا|"
     r"bitte|merci|gracias|buenos días|buenas(?: tardes| noches)?|"
     r"bonsoir|bonne (?:nuit|journée|soirée)|(?:guten|schönen) (?:tag|abend|morgen|feierabend)|buen día|"
     r"venga|gern|einen moment|never mind|one (?:moment|sec)|"
     r"hold on|come in|please)\b[\s,.!?…:)-]*+)"
     rf"(?:(?:[^\W\d_]++[\s,.!?…:)]*+){{0,3}}(?:{OFFERS_HELP})?"
-    r"|(?:[^\W\d_]++[\s,.!?…:)]*+){0,5}?(?:speaking|am apparat)[.!]*)",
+    r"|(?:[^\W\d_]++[\s,.!?…:)]*+){0,5}?(?:speaking|am apparat)[.!]*)"
+    r"|\A(?:ありがとう|どうも|こんにちは|おはよう|こんばんは|はじめまして|よろしく|わかりました|了解|谢谢|謝謝|你好|您好|好的|明白)"
+    r"\w{0,8}[\u3002.\uff01!\u3001]*\Z",
     re.IGNORECASE,
 )
 """A courtesy and at most three more words, an offer of help behind it, or the name of who answers the telephone."""

@@ -34,6 +34,7 @@ from nous_online.language.lexicon import (
     VERBS,
     WE,
     WOMEN,
+    english_lead,
     word_list,
 )
 from nous_online.language.pairs.reading import read
@@ -104,6 +105,10 @@ OFFERING = regex(
     re.IGNORECASE,
 )
 """In a question of an assistant about what it is to do."""
+ASKING_ELSEWHERE = regex(
+    r"(?:ください|下さい|お願いします|てほしい|(?:です|ます)か|吗|嗎|呢)[\u3002.\uff01!]*\Z|\A(?:请|請|帮我|幫我)"
+)
+"""How Japanese and Chinese users ask for something, also without a mark of a question."""
 HE = regex(
     r"(?:he|his|il|él|er(?! (?:is|zijn|was|waren|staan?|staat|zit|zitten|ligt|komt|gaat)\b)|ihm|sein(?:e[mnrs]?)?)\b",
     re.IGNORECASE,
@@ -253,6 +258,11 @@ def holds_today(text: str) -> bool:
     words = set(text.casefold().replace("'s", "").split())
     is_told = VERBS.search(text) and not GONE.search(text) and len(content_words(text)) >= LEAST_TOLD
     return bool(is_told or words & TIMES or name_at_first(text))
+
+
+def tells_elsewhere(text: str) -> bool:
+    """Tell whether a text is in another language than English, of whose verbs few are known, and asks for nothing."""
+    return english_lead(text) < 0 and not ASKING_ELSEWHERE.search(text)
 
 
 def opening(text: str) -> str:

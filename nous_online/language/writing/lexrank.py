@@ -44,7 +44,12 @@ Weights = NDArray[np.float64]
 POLICY = WritingPolicy()
 ROUNDS = 60  # power iterations; at damping 0.85 the error is below 0.85^60 = 0.00006
 WORDLESS = 1e-3  # in one more column of every row, so that a sentence without content words has a direction too
+_RUN = r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
+_PAIR = regex(rf"(?![\u3041-\u309f]{{2}})(?=({_RUN}{_RUN}))")
+"""Each two neighbouring characters of a script without spaces, but for two of the Japanese one for endings."""
 _WORD = regex(r"\w+")
+_WORD_WITH_MARKS = regex(rf"(?:(?!{_RUN})[\w\u0300-\u036f\u064b-\u0652\u0900-\u0963\u0966-\u0dff])+")
+"""Letters and digits, with the signs for vowels that Hindi or Tamil write beside them."""
 ASSISTANTS = frozenset({"assistant", "agent", "ai", "bot", "model"})
 ASKING = frozenset({"user", "human"})
 FRAGMENT = 8  # words; a shorter text without a verb is a note, and gets the speaker's name
@@ -64,12 +69,11 @@ def word_count(text: str) -> int:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Return the content words of a sentence in lower case."""
-    return frozenset(
-        word
-        for word in _WORD.findall(text.casefold())
-        if word not in SAYING_NOTHING and (len(word) > 1 or word.isdigit())
-    )
+    """Return the content words of a sentence in lower case; of a script without spaces, pairs of characters."""
+    low = text.casefold()
+    words = _WORD_WITH_MARKS.findall(low)
+    said = (word for word in words if word not in SAYING_NOTHING and (len(word) > 1 or word.isdigit()))
+    return frozenset([*said, *_PAIR.findall(low)])
 
 
 def word_vectors(sentences: Sequence[Sentence]) -> Vectors:

@@ -84,6 +84,7 @@ from nous_online.language.writing.chats import (
     opening,
     question_before,
     says_little,
+    tells_elsewhere,
     tells_of_life,
     without_replies,
     words_by_turn,
@@ -579,7 +580,7 @@ def point_features(point: Point, rank: float, place: float) -> dict[str, float]:
     return {
         "words": math.log1p(words),
         "figures": math.log1p(figures or len(_DIGITS.findall(text))),
-        "density": len(content_words(text)) / max(1, words),
+        "density": min(1.0, len(content_words(text)) / max(1, words)),
         "rank": rank,
         "place": place,
         "label": point.label is not None or is_told_after_asking(point),
@@ -673,11 +674,14 @@ def select_facts(
 
 
 def has_content(point: Point) -> bool:
-    """Tell whether a point has a name, a figure, a label or a cue (`HOLDING`), or is told by a user of their life."""
+    """Tell whether a point has a name, a figure, a label or a cue (`HOLDING`), or is told by a user of their life.
+
+    In a language whose verbs are in no list, whatever a user tells has.
+    """
     text = straighten_apostrophes(point.text)
     is_told = any(CUES[name].search(text) for name in HOLDING) or any(map(is_standing, point.sentences))
     is_told |= is_asking(point.sentences[0]) and states_rule(text)
-    is_of_life = is_asking(point.sentences[0]) and (tells_of_life(text) or holds_today(text))
+    is_of_life = is_asking(point.sentences[0]) and (tells_of_life(text) or holds_today(text) or tells_elsewhere(text))
     is_whole = point.label or is_joined(point) or is_told_after_asking(point)
     return is_told or is_of_life or bool(is_whole or _DIGITS.search(text) or read(point.text).names)
 

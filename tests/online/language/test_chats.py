@@ -57,6 +57,33 @@ def test_what_a_user_tells_of_health_is_a_fact_though_the_answer_explains_at_len
     assert facts("The list has at most 9 entries and no brand is on it.", advice) == []
 
 
+@pytest.mark.parametrize("day", ["Übermorgen", "Nächsten Dienstag", "Freitags", "Gestern"])
+def test_a_day_is_no_subject(day: str) -> None:
+    (fact,) = drawn(f"{day} kommt Britta mit dem Zug aus Kiel.", "Ok.")
+
+    assert fact.subject is None
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "On ne commande plus de pizzas le vendredi.",
+        "El inyector lo pasamos a la cocina.",
+        "Teść nie jest cukrzykiem.",
+        "健太は市役所で働いています。",
+        "妻子在医院上班。",
+    ],
+)
+def test_what_a_user_tells_in_other_languages_is_a_fact_without_a_name_or_a_figure(told: str) -> None:
+    assert facts(told, "Ok.") == [told]
+
+
+def test_what_is_told_in_a_script_without_spaces_is_a_fact_a_sentence() -> None:
+    said = "姉の美咲は横浜に住んでいます。健太は市役所で働いています。ありがとう。天気を教えてください。"
+
+    assert facts(said, "はい。") == ["姉の美咲は横浜に住んでいます。", "健太は市役所で働いています。"]
+
+
 OF_HEALTH = """
 unser Jüngster, der Paul, darf keine Erdnüsse.
 mi hija no puede comer cacahuates.
