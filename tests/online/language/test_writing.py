@@ -76,7 +76,7 @@ def test_an_episode_gets_a_title_a_summary_and_its_shorter_levels(writer):
     assert len(draft.compressed.split()) <= POLICY.compressed_words
     assert 0 < len(draft.index_word) <= 50
     assert len(draft.index_word.split()) == 1
-    assert (draft.writer, draft.prompt_version) == ("offline:lexrank", "extract-18")
+    assert (draft.writer, draft.prompt_version) == ("offline:lexrank", "extract-19")
 
 
 def test_every_sentence_of_a_summary_stands_in_the_detail(writer):
