@@ -170,6 +170,16 @@ CORRECTING = regex(
     re.IGNORECASE,
 )
 """A correction of what was said just before."""
+TAKING_BACK = regex(
+    r"\A(?:(?:oh|ah|hm+|well|but|ok|okay|uh|um|y|(?P<sure>corrections?|scratch that|strike that|my mistake|i was wrong"
+    r"|let me correct(?: that| myself)?|make (?:that|it)|i (?:mean|meant|misspoke)|no,? wait|wait,? no|korrektur"
+    r"|quatsch|falsch|ich mein(?:e|te)|nein,? (?:moment|halt|warte)|erreur|je (?:veux|voulais) dire"
+    r"|non,? attend(?:s|ez)|corrección|qui(?:ero|se) decir|no,? espera)|(?P<mild>sorry|wait|oops|whoops|hang on|hold on"
+    r"|moment(?: mal)?|halt|warte|entschuldigung|pardon|désolée?|attend(?:s|ez)|perd[óo]n|perdona|espera)"
+    r"|no|nope|nah|actually|nein|nee|doch|non)(?:[,.:;!…\u2013\u2014-]+\s*|\s))++",
+    re.IGNORECASE,
+)
+"""Opens a sentence in which people take back what they just said: surely, perhaps, or where it says that again."""
 REFUSED = regex(
     r"\b(?:not|no|without|instead of|rather than|don't want|nicht|pas(?! de)|sin|sauf)\s(?:[^\s.,;!?]{1,30}\s?){1,4}+"
     r"|(?<!\S)(?:[^\s.,;!?]{1,30}\s){1,4}(?:(?:is|are|'s|was)\s)?(?:out|full|gone|complet|taken|discontinued|excluded|wrong)\b",

@@ -104,8 +104,8 @@ class Children:
         """Run a module's function in a child and return its result, or raise its exception.
 
         Raises `DeadlineExceeded` when it takes longer than a text may take, `ChildProcessError` when the child was
-        killed, and `Unavailable` when none can be started, or none is free for as long as a stuck text is waited for or half of
-        the time that `within` gives its caller.
+        killed, and `Unavailable` when none can be started, or none is free for as long as a stuck text is waited for or
+        half of the time that `within` gives its caller.
         """
         child = self._take()
         answer = None

@@ -41,6 +41,7 @@ _AWAY = {
 """Days from the date of the sentence."""
 
 MONTH_NAME = rf"(?:{'|'.join(sorted(_MONTH, key=len, reverse=True))})"
+WEEKDAY_NAME = rf"(?:{'|'.join(_WEEKDAY)})"
 _NAMED = regex(
     rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th|er|\.)?\s(?:of\s|de\s)?(?P<month>{MONTH_NAME})\b"
     r"(?:[.,]?\s(?:de\s)?(?P<year>20\d\d|\d\d)\b(?![.:]\d))?"
@@ -61,7 +62,7 @@ _RELATIVE = regex(
     rf"(?<![\w'-])(?:(?P<away>{'|'.join(each for each in _AWAY if each != 'mañana')}|{_TOMORROW})"
     r"|(?P<week>next week|nächste Woche|la semaine prochaine|la semana que viene)"
     rf"|(?:(?P<past>last|vergangenen|letzten)\s|(?P<ahead>next|by|until|till|from|this|bis|kommenden|nächsten|próximo)\s)?"
-    rf"(?P<weekday>{'|'.join(_WEEKDAY)})"
+    rf"(?P<weekday>{WEEKDAY_NAME})"
     r"(?:\s(?:(?P<past2>dernier|pasado)|(?P<ahead2>prochain|que viene))\b)?(?!\sof\b)"
     r"(?:\s(?:the\s|den\s|le\s|el\s)?(?P<number>\d{1,2})(?:st|nd|rd|th)?(?!\d|[.,:]\d|\s?(?:am|pm|h|uhr)\b))?"
     r"|\b(?:by|until|till|due|before)\s(?:on\s)?the\s(?P<only>\d{1,2})(?:st|nd|rd|th)"
@@ -77,7 +78,7 @@ _MORGEN_FIRST = regex(
 """Opens a German sentence before its verb, as "tomorrow": "Morgen kommt Bo"; no greeting and no Welsh name."""
 _HABIT = regex(
     rf"\b(?:every|each|always|usually|whenever|normally|jeden?|immer|chaque|toujours|cada|siempre"
-    rf"|(?:for|on|am|le) an? (?:{'|'.join(_WEEKDAY)}))\b",
+    rf"|(?:for|on|am|le) an? {WEEKDAY_NAME})\b",
     re.IGNORECASE,
 )
 """Says that a weekday is meant of every week."""

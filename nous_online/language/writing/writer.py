@@ -1,6 +1,7 @@
 """Writers condense an episode into title, summary, facts, cautions and shorter levels; the offline one is here.
 
-The offline writer only extracts: everything it returns is in the transcript, with its speaker.
+The offline writer only extracts: everything it returns is in the transcript, with its speaker, and what a user corrects
+in a chat stands where the old value stood.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from nous_online.language.writing.chats import (
     names_inside,
     tells_of_life,
 )
+from nous_online.language.writing.corrections import corrected
 from nous_online.language.writing.credentials import holds_credential, without_credentials
 from nous_online.language.writing.dates import find_date
 from nous_online.language.writing.lexrank import (
@@ -102,7 +104,8 @@ class EndedEpisode:
 
 @dataclass(frozen=True)
 class FactDraft:
-    """A statement to be learned; `evidence` is the text it was drawn from, but for the spelling of haste.
+    """A statement to be learned; `evidence` is the text it was drawn from, but for the spelling of haste and what was
+    corrected in it.
 
     `context`: what was told with it, a line for each, which a recall finds it by.
     """
@@ -252,7 +255,7 @@ def parse_episode(episode: EndedEpisode) -> ParsedEpisode:
     ended_on = episode.ended_at.date() if episode.ended_at else None
     is_work = any(map(uses_tools, episode.detail.splitlines()))
     dated = [each if each.day else replace(each, day=ended_on) for each in heard]
-    spoken = dated if is_work else [one for each in spelled_out(dated) for one in split_matters(each)]
+    spoken = dated if is_work else corrected([one for each in spelled_out(dated) for one in split_matters(each)])
     own = without_pasted_turns(spoken) if is_work else spoken
     stated = [each for each in own if not each.is_heading] or own or spoken
     if is_work:  # what can't be drawn takes no place among what is embedded

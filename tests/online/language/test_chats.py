@@ -432,3 +432,83 @@ def test_a_brief_statement_of_a_user_is_a_fact() -> None:
     told = "Software ist Vectorworks interiorcad."
 
     assert told in facts("Die Küche wird aus Eiche gebaut.", "Schön.", told)
+
+
+@pytest.mark.parametrize(
+    ("told", "taken_back", "fact"),
+    [
+        ("My flight to Oslo leaves at nine", "sorry, it leaves at ten", "My flight to Oslo leaves at ten"),
+        ("My daughter was born in 2015", "wait, 2016", "My daughter was born in 2016"),
+        ("I have an interview on Friday", "no wait, it's on Thursday", "I have an interview on Thursday"),
+        ("My son's teacher is Mrs Albrecht", "no, I meant Mrs Albers", "My son's teacher is Mrs Albers"),
+        ("I have two cats and three dogs", "sorry, four dogs", "I have two cats and four dogs"),
+        ("The visit is on Friday at nine", "sorry, Thursday at ten", "The visit is on Thursday at ten"),
+        ("My wife's birthday is on 3 May", "oh wait, 4 May", "My wife's birthday is on 4 May"),
+        ("I take 20 mg of ramipril", "no, 10 mg", "I take 10 mg of ramipril"),
+        ("Mein Flug nach Oslo geht um neun", "Entschuldigung, um zehn", "Mein Flug nach Oslo geht um zehn"),
+        ("Mon avion part vendredi de Lyon", "pardon, c'est jeudi", "Mon avion part jeudi de Lyon"),
+        ("Mi hija nació en 2015 en Sevilla", "perdón, nació en 2016", "Mi hija nació en 2016 en Sevilla"),
+    ],
+)
+def test_the_value_that_a_user_corrects_is_told_in_place_of_the_old_one(told: str, taken_back: str, fact: str) -> None:
+    assert facts(told, "Noted.", taken_back, "Noted.") == [fact]
+    assert facts(f"{told}. {taken_back[0].upper()}{taken_back[1:]}.", "Noted.") == [f"{fact}."]
+
+
+@pytest.mark.parametrize(
+    ("told", "taken_back"),
+    [
+        ("My doctor is Dr Huber on Main Street", "Correction: Dr Hauser"),
+        ("Our wifi is called after the dog's name", "No, I mean the cat's name"),
+        ("My daughter plays the cello in a band", "Sorry, the violin"),
+        ("My sister Lena lives in Bremen", "No, sorry, Hamburg"),
+        ("I'm allergic to nuts", "Sorry, not nuts, shellfish"),
+        ("The gym is open on Mondays", "No wait, Mondays and Thursdays"),
+        ("We have two kids", "Actually three, the baby came in May"),
+        ("Meine Tochter spielt Cello", "Entschuldigung, Geige"),
+    ],
+)
+def test_where_it_is_not_certain_what_a_correction_replaces_both_are_told(told: str, taken_back: str) -> None:
+    assert facts(told, "Noted.", taken_back, "Noted.") == [f"{told}. {taken_back}"]
+
+
+def test_a_value_that_may_be_one_of_several_statements_is_told_with_all_of_them() -> None:
+    told = facts("My flight leaves at nine. I take two bags to Oslo.", "Noted.", "Sorry, ten")
+
+    assert told == ["My flight leaves at nine. I take two bags to Oslo. Sorry, ten"]
+
+
+def test_a_correction_that_says_what_it_corrects_reaches_back_over_other_turns() -> None:
+    between = ("I'm allergic to penicillin", "Noted.", "My boss plays drums, no joke", "Oh.")
+    said = facts("I have an interview at Siemens on Friday", "Good.", *between, "No wait, the interview is on Thursday")
+    denied = facts("Lena was born in 2015 in Graz", "Good.", *between, "Oh sorry, she was born in 2016, not 2015")
+
+    assert [each for each in said if "interview" in each] == ["I have an interview at Siemens on Thursday"]
+    assert [each for each in denied if "born" in each] == ["Lena was born in 2016 in Graz"]
+
+
+def test_what_is_said_of_the_old_value_stays_with_the_correction() -> None:
+    told = facts("My son's teacher is Mrs Albrecht", "Noted.", "sorry, Mrs Albers. Albrecht was last year's")
+
+    assert told == ["My son's teacher is Mrs Albers. Albrecht was last year's"]
+
+
+@pytest.mark.parametrize(
+    ("told", "answer", "reply"),
+    [
+        ("I have an interview at Siemens on Friday", "Good.", "sorry, I was late"),
+        ("My flight to Oslo leaves at nine", "Good.", "wait, what?"),
+        ("My flight to Oslo leaves at nine", "Shall I book a taxi?", "no, thanks"),
+        ("My flight to Oslo leaves at nine", "Good.", "actually I love it"),
+        ("My flight to Oslo leaves at nine", "Do you want to leave home at seven?", "no, six"),
+        ("My flight to Oslo leaves at nine", "I suggest leaving home at seven.", "no, six"),
+        ("My flight to Oslo leaves at nine", "So it leaves at ten.", "no, nine"),
+        ("I have 3 kids in Graz", "Is your brother Max there too?", "no, Tom"),
+        ("I have 3 kids in Graz", "Lovely.", "no, I live with two cats"),
+        ("I have an interview at Siemens on Friday", "Good.", "wait, my sister comes on Monday"),
+        ("I have an interview at Siemens on Friday", "Good.", "actually I have a meeting with Tom on Thursday"),
+        ("My flat is in Graz", "Good.", "Actually, my flat is in Linz now"),
+    ],
+)
+def test_what_only_opens_like_a_correction_changes_no_fact(told: str, answer: str, reply: str) -> None:
+    assert told in facts(told, answer, reply, "Noted.")
