@@ -180,6 +180,53 @@ TAKING_BACK = regex(
     re.IGNORECASE,
 )
 """Opens a sentence in which people take back what they just said: surely, perhaps, or where it says that again."""
+SUPPOSING = regex(
+    r"(?:\A|[,;:]\s)(?:(?:and|but|so|und|et|y) )?(?:suppos(?:e|ing)(?: that)? \w|what if\b"
+    r"|(?:imagine|pretend)(?: that)? (?:i|we|he|she|they|you|it|there)(?:'\w{1,2})?\s"
+    r"|(?:let's )?say (?:i|we|he|she|they|it|there) (?:had|was|were|could|\w{2,20}ed)\b"
+    r"|(?:angenommen|stell dir vor),? (?:.{0,80}\b(?:wäre|hätte|würde|könnte)n?\b)|angenommen,? (?:ich|wir|es|dass)\b"
+    r"|(?:supposons|imaginons)\b|(?:supongamos|imaginemos)\b)"
+    r"|\bif (?:i|he|she|it|there) were\b",
+    re.IGNORECASE,
+)
+"""How people suppose what is not so."""
+WOULD_IF = (
+    regex(
+        r"\bif (?:i|we|he|she|they|it|there|(?:my|our|the) \w{1,20}) (?:\w{1,20}ly |only )?(?:was|were|had|could"
+        r"|did(?:n't)?|won|lost|got|went|knew|found|made|took|left|gave|lived|\w{2,20}ed)\b"
+        r"|\bwenn (?:ich|wir)\b.{1,100}\b(?:wäre|hätte|könnte|würde|käme)n?\b"
+        r"|\bsi (?:j'|(?:je|tu|il|elle|on|nous|vous|ils|elles)\s)\w{1,20}(?:ais|ait|ions|iez|aient)\b"
+        r"|\bsi (?:yo |\w{1,12} )?\w{0,20}(?:iera|uera|iese|uese)[sn]?\b",
+        re.IGNORECASE,
+    ),
+    regex(
+        r"(?<=\w)'d\b|\b(?:would(?:n't)?|(?:wäre|hätte|könnte|würde)n?"
+        r"|\w{2,20}r(?:ais|ait|ions|iez|aient|ías?|ían|íamos))\b",
+        re.IGNORECASE,
+    ),
+    regex(r"\A(?!.{0,300}\b(?:said|says|told|promised|agreed|asked|sagte|dit|dijo)\b)", re.IGNORECASE),
+)
+"""What a clause about what is not so has, all of it: a past condition, what would be then, and nobody who said it."""
+JOKING = regex(
+    r"(?:\A|[,;:!.…(\u2013\u2014-]\s{0,2})"
+    r"(?:(?:haha?|lol|oh|nah|ok|okay|and|but|well|sorry|wait|¡),?\s?){0,3}"
+    r"(?:(?:(?:i'm|i am|i was|we're|was|it was|it's|that was|that's|this was)\s)?"
+    r"(?:(?:just|only|totally|obviously)\s){0,2}"
+    r"(?:kidding|joking|jk|j/k|(?:a|my) (?:little |bad )?(?:joke|prank)|messing with you|pulling your leg"
+    r"|(?P<april>april fools?(?:'?s?)?|april,? april|poisson d'avril))"
+    r"|(?:(?:das )?(?:war|ist) )?(?:nur|bloß|kleiner) (?:ein )?(?:kleiner )?(?:scherz|spaß|witz)"
+    r"|(?:das )?war (?:ein )?(?:scherz|spaß|witz)|ich (?:scherze|mach(?:e)? (?:nur|bloß) spaß)"
+    r"|je (?:plaisante|rigole|blague)|c'(?:est|était) (?:juste )?une (?:blague|plaisanterie)"
+    r"|(?:es|era|fue) (?:solo |sólo )?(?:una )?broma|(?:solo |sólo )?(?:estoy bromeando|bromeaba))"
+    r"(?=\s?(?:[,;:!.…)\u2013\u2014]|-\s|\Z|(?:lol|haha|of course)\b))"
+    r"|\s(?:jk|j/k|(?:just|only) (?:kidding|joking))(?=\W{0,8}\Z)",
+    re.IGNORECASE,
+)
+"""A clause that takes back as a joke what is said beside it: "no joke" and "he is always joking" do not."""
+CONTRASTING = regex(
+    r"(?:but|seriously|actually|really|in fact|aber|ernsthaft|mais|sérieusement|pero|en serio)\b", re.IGNORECASE
+)
+"""Opens what is meant after a joke."""
 REFUSED = regex(
     r"\b(?:not|no|without|instead of|rather than|don't want|nicht|pas(?! de)|sin|sauf)\s(?:[^\s.,;!?]{1,30}\s?){1,4}+"
     r"|(?<!\S)(?:[^\s.,;!?]{1,30}\s){1,4}(?:(?:is|are|'s|was)\s)?(?:out|full|gone|complet|taken|discontinued|excluded|wrong)\b",

@@ -9,7 +9,7 @@ from nous_online.core.patterns import regex
 from nous_online.language.lexicon import LEAD_IN, NUMBER_WORDS, OWN, SMALL_WORDS, VERBS, WE, word_list
 from nous_online.language.writing.chats import ASKED, ASKING_FOR, NEVER_SUBJECT, leans_back, name_at_first
 from nous_online.language.writing.lexrank import EDGE, content_words
-from nous_online.language.writing.sentences import CLOSING, ENDINGS, straighten_apostrophes
+from nous_online.language.writing.sentences import CLOSING, ENDINGS, PREMISE, straighten_apostrophes
 
 LEAST_CONTENT, LEAST_SPLICED = 2, 3
 """Content words of a matter, and of one behind a mere comma, where people also explain what they just said."""
@@ -72,11 +72,13 @@ def matters_of(text: str) -> list[str]:
     asked = [joint for joint in _JOINT.finditer(text) if ASKED.match(text, joint.end())] if is_asking else []
     if is_asking and not asked:
         return [text]
-    told, question = (text[: asked[-1].start()], [text[asked[-1].end() :]]) if asked else (text, [])
-    if not question:
-        return list(_cut(told))
+    if not asked:
+        return list(_cut(text))
+    told, question = text[: asked[-1].start()], text[asked[-1].end() :]
+    if premise := PREMISE.search(straighten_apostrophes(told)):
+        told, question = text[: premise.start()], text[premise.start() :].lstrip(", ")
     tells = _FINITE.search(told) and len(content_words(told)) >= LEAST_CONTENT
-    return [*map(_closed, _cut(told)), *question] if tells else [text]
+    return [*map(_closed, _cut(told)), question] if tells else [text]
 
 
 def _cut(text: str) -> Iterator[str]:

@@ -114,6 +114,7 @@ from nous_online.language.writing.sentences import (
     straighten_apostrophes,
 )
 from nous_online.language.writing.told_rules import REQUESTED, asks_for_rule, states_rule
+from nous_online.language.writing.unreal import unreal_sentences
 
 POLICY = WritingPolicy()
 MOST_WORDS = 40  # of one point; a longer run of sentences becomes several
@@ -188,7 +189,7 @@ class Point:
 
 def points_of(sentences: Sequence[Sentence]) -> list[Point]:
     """Return the points of a transcript, without courtesies, questions, announced steps and corrected statements."""
-    passing = corrected_sentences(sentences)
+    passing = corrected_sentences(sentences) | unreal_sentences(sentences)
     found: list[Point] = []
     for _, block in groupby(range(len(sentences)), key=lambda place: (sentences[place].turn, sentences[place].block)):
         for whole in statement_runs(sentences, list(block), passing):
@@ -531,7 +532,7 @@ def told_stems(text: str) -> frozenset[str]:
 
 def summary_candidates(sentences: Sequence[Sentence]) -> NDArray[np.bool_]:
     """Return which sentences may stand in a summary: statements that were not corrected and can be read alone."""
-    passing = corrected_sentences(sentences)
+    passing = corrected_sentences(sentences) | unreal_sentences(sentences)
     return np.array(
         [
             place not in passing

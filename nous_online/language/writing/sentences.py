@@ -113,6 +113,14 @@ _ASKED_THEN = regex(
     re.IGNORECASE,
 )
 
+PREMISE = regex(
+    r"(?:\A|,\s(?:(?:and|but|so|und|et|y) )?)(?:if|unless|suppos(?:e|ing)|imagine|pretend|assum(?:e|ing)|provided"
+    r"|what if|let's say|say (?=(?:i|we|he|she|they)\b)|wenn|falls|angenommen|stell dir vor|si|supposons|imaginons"
+    r"|supongamos|imagina|imaginemos)\b,?[^,]*\Z",
+    re.IGNORECASE,
+)
+"""A condition or supposition at the end of what is told before a question, which belongs to it."""
+
 
 def sentences_of(text: str, *, participants: Sequence[str] = ()) -> list[Sentence]:
     """Return the sentences of a transcript in order, without code, or the lines of code where there is nothing else."""
@@ -135,11 +143,13 @@ def sentences_of(text: str, *, participants: Sequence[str] = ()) -> list[Sentenc
 def told_and_asked(sentence: str) -> Iterator[str]:
     """Yield what somebody tells of themselves, and what they ask then: "I moved to Ulm, do I have to register?"."""
     cut = _ASKED_THEN.search(sentence) if sentence.endswith("?") and opens_with_self(sentence) else None
-    if cut is None or len(sentence[: cut.start()].split()) < LEAST_TOLD_BEFORE:
+    premise = PREMISE.search(straighten_apostrophes(sentence[: cut.start()])) if cut else None
+    told = sentence[: (premise or cut).start()] if cut else ""
+    if cut is None or len(told.split()) < LEAST_TOLD_BEFORE:
         yield sentence
     else:
-        yield f"{sentence[: cut.start()]}."
-        yield sentence[cut.end() :]
+        yield f"{told}."
+        yield sentence[premise.start() :].lstrip(", ") if premise else sentence[cut.end() :]
 
 
 def opens_with_self(text: str) -> bool:

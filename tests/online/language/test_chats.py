@@ -512,3 +512,62 @@ def test_what_is_said_of_the_old_value_stays_with_the_correction() -> None:
 )
 def test_what_only_opens_like_a_correction_changes_no_fact(told: str, answer: str, reply: str) -> None:
     assert told in facts(told, answer, reply, "Noted.")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Suppose we moved to Italy, what would we eat?",
+        "Let's say I had a dog, which breed suits a flat?",
+        "If I were rich I'd just hire a cook lol",
+        "Imagine they sign, I'd buy everyone pizza lol",
+        "I would buy a boat in Olm if I won the lottery",
+        "April fools! I won the lottery",
+        "Just kidding, I adopted twelve cats yesterday",
+        "I adopted twelve cats yesterday, just kidding",
+        "I adopted twelve cats yesterday jk",
+        "I adopted twelve cats yesterday. Only joking!",
+        "Wenn ich reich wäre, würde ich einen Koch einstellen",
+        "Ich habe im Lotto gewonnen. War nur ein Scherz!",
+        "Si j'étais riche, j'achèterais un château à Lyon",
+        "J'ai gagné au loto à Lyon. Je plaisante !",
+        "Si fuera rico, compraría una casa en Sevilla",
+        "Ayer gané la lotería en Sevilla. ¡Es broma!",
+    ],
+)
+def test_what_is_merely_supposed_or_a_joke_is_no_fact(told: str) -> None:
+    assert facts(told, "Ha!") == []
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "I'd like to move to Italy with my dog",
+        "If it rains on Friday the market moves indoors",
+        "If they offer me 70k I'd take it",
+        "If I ate peanuts I'd die",
+        "I wish I lived by the sea",
+        "I suppose we'll move to Linz in May",
+        "My boss said he'd pay more if I finished early",
+        "My flatmate Bea plays drums, imagine that",
+        "My son's birthday is April Fools' Day, no joke",
+        "My brother was only joking with me when he sold the car",
+        "Imagine, my sister Bea had twins in Olm!",
+    ],
+)
+def test_plans_wishes_rules_and_what_is_no_joke_stay_facts(told: str) -> None:
+    assert facts(told, "I see.") == [told]
+
+
+def test_a_joke_of_the_turn_before_is_left_out_and_what_is_meant_stays() -> None:
+    assert facts("I adopted twelve cats in Olm", "Wow.", "haha just kidding", "Ha.", "I have two cats") == [
+        "I have two cats"
+    ]
+    assert facts("I'm moving to Mars in May", "Wow.", "Just kidding, I'm moving to Madrid in May") == [
+        "Just kidding, I'm moving to Madrid in May"
+    ]
+    assert "I'm allergic to nuts" in facts("I'm allergic to nuts", "Noted.", "just kidding about the tie")
+
+
+def test_of_a_question_only_what_is_told_before_its_condition_is_a_fact() -> None:
+    assert facts("I moved to Ulm in May, and if I quit my job, can I stay?", "Yes.") == ["I moved to Ulm in May."]
