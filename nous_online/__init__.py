@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from nous_online.core.errors import NousError
     from nous_online.database.connection import Database
     from nous_online.heart import Heart
-    from nous_online.interfaces.adapters.wrapping import wrap
+    from nous_online.interfaces.adapters.wrapping import close_conversations, wrap
     from nous_online.memories.agent import Event, Subscription
     from nous_online.memories.checking import Activation, CensorCheck
     from nous_online.memories.contradictions import Contradiction
@@ -45,6 +45,7 @@ HOMES = {
     "Statement": "nous_online.core.domain",
     "Subscription": "nous_online.memories.agent",
     "WorkingMemory": "nous_online.memories.sessions",
+    "close_conversations": "nous_online.interfaces.adapters.wrapping",
     "wrap": "nous_online.interfaces.adapters.wrapping",
 }
 
@@ -71,6 +72,7 @@ __all__ = [
     "Statement",
     "Subscription",
     "WorkingMemory",
+    "close_conversations",
     "wrap",
 ]
 

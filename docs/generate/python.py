@@ -20,7 +20,7 @@ from nous_online.core import errors
 from nous_online.core.details import meaning
 from nous_online.core.fields import rows_of, type_text
 from nous_online.heart import Heart
-from nous_online.interfaces.adapters.wrapping import wrap
+from nous_online.interfaces.adapters.wrapping import close_conversations, wrap
 from nous_online.memories.agent import Verbs
 
 HEAD = """# The Python module
@@ -38,7 +38,8 @@ def python_page() -> str:
     """Return the whole page."""
     groups = [kind for kind in Heart.__mro__ if issubclass(kind, Verbs) and kind not in (Heart, Verbs)]
     values, choices = named_by([verb for group in (Heart, *groups) for verb in methods_of(group)])
-    parts = [HEAD, heart_section(), *map(group_section, groups), "## A client that remembers\n", verb_section(wrap)]
+    parts = [HEAD, heart_section(), *map(group_section, groups)]
+    parts += ["## A client that remembers\n", verb_section(wrap), verb_section(close_conversations)]
     parts += ["## Values\n", *map(value_section, values), choices_section(choices), error_section()]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).rstrip() + "\n"
 

@@ -31,8 +31,6 @@ RECALL_S, OPEN_S = 1.0, 5.0
 IDLE_S, POLL_S = 900.0, 5.0
 """A conversation ends after this time without an exchange, checked this often."""
 RETRY_S, LONGEST_RETRY_S = 1.0, 60.0
-EXIT_S = 5.0
-"""The longest that the end of the program waits for queued exchanges."""
 MOST_KNOWN = 10_000  # conversations
 MOST_WAITING = 10_000  # exchanges in the queue, such as while the database is unreachable
 
@@ -143,7 +141,7 @@ class LiveConversations:
             if not self._marked[mark]:
                 del self._marked[mark]
 
-    def close(self, *, within_s: float = EXIT_S) -> bool:
+    def close(self, *, within_s: float = 5.0) -> bool:
         """Store queued exchanges and close all episodes; return whether that was done within some seconds."""
         with self._changed:
             for stream in [*self._streams]:
@@ -288,7 +286,7 @@ def wrap(client: Client, memory: Heart | str, *, project_id: str | None = None, 
     Copies made of it, as by `with_options`, use it too, and have the same conversations.
     Before a call, memories that answer the prompt are added to it if recall is confident: five lines, marked as notes.
     Afterwards the exchange is stored, in the background, in an episode, which closes when the conversation is idle;
-    `client.nous.close()` closes all of them now, and so does the end of the program. If the memory is unreachable or
+    `close_conversations` closes all of them now, and so does the end of the program. If the memory is unreachable or
     slow, the call goes on without it and the log says so. Raises `InvalidInput` for another client, and for a name of
     an agent, project or user that can't be one.
     """
@@ -299,6 +297,18 @@ def wrap(client: Client, memory: Heart | str, *, project_id: str | None = None, 
     conversations = LiveConversations(memory, project_id=project_id, user_id=user_id)
     # The method of the class: that of a client already wrapped would keep its memory too.
     return copy_with_memory(partial(cast("Any", type(client)).copy, client), methods, conversations)
+
+
+def close_conversations(client: object, *, within_s: float = 5.0) -> bool:
+    """Store what was said to a wrapped client, and close the episodes of its conversations.
+
+    Returns whether that was done within some seconds; if not, it goes on in the background. It is `client.nous.close()`
+    in words that type checkers know. Raises `InvalidInput` for a client that is not wrapped.
+    """
+    conversations = getattr(client, "nous", None)
+    if not isinstance(conversations, LiveConversations):
+        raise InvalidInput(f"not a wrapped client: {type(client).__qualname__} (want what `wrap` returned)")
+    return conversations.close(within_s=within_s)
 
 
 def copy_with_memory(

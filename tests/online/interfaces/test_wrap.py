@@ -12,12 +12,13 @@ import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anthropic
 import pytest
 
-from nous_online import Episode, Heart
+from nous_online import Episode, Heart, close_conversations
 from nous_online.core.errors import InvalidInput, Unavailable
 from nous_online.database.connection import Database
 from nous_online.interfaces.adapters import wrapping
@@ -27,6 +28,7 @@ from nous_online.processes import child_environment
 if TYPE_CHECKING:
     import openai
 
+ROOT = Path(__file__).parents[3]
 KNOWN = "The staging database is called heron and lives in Frankfurt"
 ASKED = "What is the staging database called?"
 ANSWER = "It is called heron."
@@ -476,6 +478,26 @@ def test_a_copy_of_a_wrapped_client_continues_its_conversations(
     assert KNOWN in json.dumps(model.asked[0])
     said = [f"user: {text}\nassistant: {ANSWER}" for text in (ASKED, "thank you", "bye")]
     assert [each.detail for each in episodes(heart)] == ["\n".join(said)]
+
+
+def test_conversations_are_closed_by_a_function_that_type_checkers_know(
+    model: Model, heart: Heart, tmp_path: Path
+) -> None:
+    client = wrap(claude(model), heart)
+    by_message(client, spoken(ASKED))
+
+    assert close_conversations(client)
+
+    assert [each.ended_at is not None for each in episodes(heart)] == [True]
+    with pytest.raises(InvalidInput, match=r"not a wrapped client: Anthropic \(want what `wrap` returned\)"):
+        close_conversations(claude(model))
+    shown = (ROOT / "docs" / "clients.md").read_text().partition("```python\n")[2].partition("```")[0]
+    (tmp_path / "shown.py").write_text(shown)
+    options = {"include": ["shown.py"], "extraPaths": [str(ROOT)], "typeCheckingMode": "strict"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(options))
+    checker = [Path(sys.executable).with_name("basedpyright"), "--pythonpath", sys.executable, "-p", tmp_path]
+    checked = subprocess.run(checker, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert checked.returncode == 0, checked.stdout
 
 
 def test_a_client_wrapped_again_has_the_new_memory_alone(model: Model, heart: Heart) -> None:
