@@ -32,6 +32,8 @@ PLAIN_WORD = regex(r"[a-z0-9]+")
 """The same in lower case and ASCII, where it is found in half the time."""
 UNSPACED = regex(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
 """Thai, kana and Chinese characters, written without spaces between words."""
+HIRAGANA = regex(r"[\u3040-\u309f]+")
+"""Signs in which Japanese writes particles and endings: two of them in a row tell nothing of what a text is about."""
 GROUPING = regex(r"(?<=\d),(?=\d{3}(?!\d))")
 NO_FRACTION = regex(r"(?<![\d.])(\d{3,12})\.0{1,6}(?![\d.]{0,12}\d)")
 SHORTEST_CONTENT, BEGINNING = 3, 5
@@ -301,7 +303,8 @@ def content_of(text: str) -> frozenset[str]:
     is_plain = folded.isascii()
     for word in (PLAIN_WORD if is_plain else WORD_OR_NUMBER).findall(folded):
         if not is_plain and UNSPACED.search(word):
-            found |= {word[at : at + 2] for at in range(len(word) - 1)}
+            pairs = {word[at : at + 2] for at in range(len(word) - 1)}
+            found |= {pair for pair in pairs if not HIRAGANA.fullmatch(pair)}
         elif word not in SMALL_WORDS and (len(word) >= SHORTEST_CONTENT or word.isdigit()):
             found.add(word[:BEGINNING])
     return frozenset(found)

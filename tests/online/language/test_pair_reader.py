@@ -66,6 +66,8 @@ def test_a_change_is_less_likely_among_strangers_and_in_other_languages_than_the
         ("昼食は950円です", "京都は四条のホテルに泊まる予定", 0),
         ("I am at home", "you are at home", 1),
         ("पापा डॉ. मेहता को दिखाते हैं", "डॉ. मेहता विदेश चले गए", 1),
+        ("姉の美咲は横浜に住んでいます。", "さくらは卵を食べています。", 0),
+        ("健太は銀行で働いています。", "健太は市役所に勤めています。", 2),
     ],
 )
 def test_what_two_texts_both_speak_of_is_counted_in_any_language(one: str, other: str, count: int) -> None:
