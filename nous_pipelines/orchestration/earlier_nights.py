@@ -93,16 +93,21 @@ def compared_in(nights: Sequence[KeptComparison], agent_ids: Sequence[str]) -> C
     return Compared(pl.concat([part.rows for part in parts]), pl.concat([part.pairs for part in parts]))
 
 
-def write_judged_by(files: NightFiles, judge: Judge, judgements: Path) -> None:
-    """Write which judge gave the judgements of a night; raise `Unavailable` when that is not possible."""
-    files.write_json("judged_by", {**identity_of_judge(judge), "checksums": {"judgements": checksum(judgements)}})
+def write_judged_by(files: NightFiles, judge: Judge, judgements: Path, agent_ids: Sequence[str]) -> None:
+    """Write which judge gave the judgements about the agents of a run; raise `Unavailable` when that is not possible.
+
+    Those about other agents are of an earlier run, and perhaps of an earlier version of the judge.
+    """
+    checksums = {"judgements": checksum(judgements)}
+    files.write_json("judged_by", {**identity_of_judge(judge), "agents": sorted(agent_ids), "checksums": checksums})
 
 
 def earlier_verdicts(files: NightFiles, judge: Judge, agent_ids: Sequence[str]) -> pl.DataFrame:
     """Return the verdicts of a judge about some agents (`VERDICTS`) from the latest night that has any."""
     for folder, document in kept_documents(files, "judged_by", identity_of_judge(judge)):
         if is_undamaged(folder, document["checksums"]):
-            table = rows_of_agents(folder / "judgements.parquet", agent_ids)
+            judged = {*agent_ids}.intersection(document.get("agents", agent_ids))
+            table = rows_of_agents(folder / "judgements.parquet", judged)
             if {*VERDICTS, "model"} <= {*table.columns}:
                 own = table.filter(pl.col("model") == judge.name)
                 return own.select(list(VERDICTS)).unique(["agent_id", "pair_hash"], keep="first", maintain_order=True)

@@ -238,6 +238,7 @@ def snapshot(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mater
         is_whole=night_run.is_full,
     )
     night_run.retake_outdated_snapshot(night)
+    NightFiles(night_run.folder(night)).take_over()
     taken = night_run.snapshot(night)
     night_run.files(night).leave_out_nobody()
     counts = taken.counts
@@ -330,7 +331,7 @@ def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
     table = join_parts(parts, JUDGED, inputs.at_rest)
     counts = sum((part.value[0] for part in parts), JudgementCounts())
     by_second = sum((part.value[1] for part in parts), SecondOpinionCounts())
-    write_judged_by(files, judge, files.write_table("judgements", table))
+    write_judged_by(files, judge, files.write_table("judgements", table), night_run.agents())
     by_verdict = dict(table.group_by("verdict").len().sort("verdict").iter_rows())
     second_figures = {} if second is None else {**vars(by_second), "collected": collected.words}
     return dg.MaterializeResult(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import date
+from functools import partial
 
 import dagster as dg
 import polars as pl
@@ -113,7 +114,7 @@ def plan(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materiali
     files.leave_out(left_out_agents("plan", faults))
     whole = combine_plans(without_conflicts, parts)
     reach("plan made")
-    files.write_json("account", NightAccount.of(whole, phases_of(night, night_run) if faults else phases).values)
+    NightAccount.of(whole, phases_of(night, night_run) if faults else phases).write(files)
     files.write_plan(whole)
     write_kept(files, night_run.decision_basis, night_run.snapshot(night), evidence.others)
     reach("plan written")
@@ -184,9 +185,11 @@ def report(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materia
     left = {each.agent_id for each in files.read_checked_plan().left_out}
     included = [agent_id for agent_id in night_run.agents() if agent_id not in left] if left else night_run.agent_ids
     measure_health(night_run.database, files, night, seen_at=night_run.seen_until(night), agent_ids=included)
-    values = night_report(night_run.database, night_run.snapshot(night), files, agent_ids=night_run.agent_ids)
+    report_of = partial(night_report, night_run.database, night_run.snapshot(night), files)
+    whole = report_of()
+    values = report_of(agent_ids=night_run.agent_ids) if night_run.agent_ids else whole
     figures = dict(values.health[-1].figures) if values.health else {}
-    page = write_page(night_run.folder(night) / PAGE, values)
+    page = write_page(night_run.folder(night) / PAGE, whole)
     remember_value(page, values)  # for the command that runs this night, and tells of it
     return dg.MaterializeResult(
         metadata={
@@ -232,7 +235,8 @@ def plan_checks(context: dg.AssetCheckExecutionContext, night_run: NightRun) -> 
     left = [*night_run.left_out(night), *breaking]
     results[NOBODY_LEFT_OUT] = nobody_left_out(left)
     rows = [{"name": name, **asdict(result)} for name, result in results.items()]
-    files.write_json("checks", {"hash": night_plan.hash, "results": rows, "left_out": [vars(each) for each in left]})
+    left_out = [*files.others("checks", "left_out"), *map(vars, left)]
+    files.write_json("checks", {"hash": night_plan.hash, "results": rows, "left_out": left_out})
     reach("checks written")
     for name, result in results.items():
         yield dg.AssetCheckResult(

@@ -218,7 +218,7 @@ class NightRun(dg.ConfigurableResource):
 
     def files(self, night: date) -> NightFiles:
         """Return this night's working files."""
-        return NightFiles(self.folder(night), is_dry_run=self.is_dry_run)
+        return NightFiles(self.folder(night), is_dry_run=self.is_dry_run, agent_ids=self.agent_ids)
 
     def snapshot(self, night: date) -> Snapshot:
         """Return this night's snapshot; raise `dagster.Failure` when it has not been taken."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -29,6 +30,10 @@ UNSEEN = "unseen"
 """The document in which a dry run counts memories that arrived after the night was applied."""
 
 
+ACCOUNT = "account"
+"""The document with the account of a plan, a row for each agent."""
+TAKEN_OVER = (*(f"{name}.parquet" for name in SCHEMAS), "checks.json", "plan.json", f"{ACCOUNT}.json")
+"""The files that tell of a night; the account comes last, and says that the others are there."""
 PUT_OFF = "put_off"
 """The document in which a night says which pairs wait for the judge, and what stood in the way of asking."""
 
@@ -54,17 +59,61 @@ def writing(path: Path) -> Iterator[None]:
 
 
 class NightFiles:
-    """The folder of one night's working files, beside its snapshot; every run writes them again."""
+    """The folder of one night's working files, beside its snapshot; a run writes again what is about its agents."""
 
-    def __init__(self, snapshot_folder: Path, *, is_dry_run: bool = False) -> None:
+    def __init__(self, snapshot_folder: Path, *, is_dry_run: bool = False, agent_ids: Sequence[str] = ()) -> None:
         self.folder = snapshot_folder / ("dry_run" if is_dry_run else "run")
+        self.agent_ids = tuple(agent_ids)
+        """The agents of the run that writes them; empty for all."""
 
     def write_table(self, name: str, table: pl.DataFrame) -> Path:
-        """Write a table as Parquet; raise `Unavailable` when that is not possible."""
+        """Write a table as Parquet; raise `Unavailable` when that is not possible.
+
+        A table of the night (`SCHEMAS`) keeps the rows of agents that the run is not for.
+        """
         path = self.folder / f"{name}.parquet"
+        whole = self._with_others(name, table) if self.agent_ids and name in SCHEMAS and path.exists() else table
         with writing(path):
-            write_parquet_atomically(table, path)
+            write_parquet_atomically(whole, path)
         return path
+
+    def _with_others(self, name: str, table: pl.DataFrame) -> pl.DataFrame:
+        path = self.folder / f"{name}.parquet"
+        try:
+            others = pl.scan_parquet(path).filter(~pl.col("agent_id").is_in(self.agent_ids)).collect()
+            # Written by an earlier version, it may lack a column.
+            whole = pl.concat([others, table], how="diagonal_relaxed").select(table.columns).cast(table.schema)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            message = (
+                f"{path}, with the rows of other agents, can't be read ({error}); run the night again for all agents"
+            )
+            raise Unavailable(message) from error
+        return whole.sort("agent_id", maintain_order=True)
+
+    def others(self, name: str, rows: str) -> list[dict[str, Any]]:
+        """Return the rows that a JSON document has of agents that the run is not for; none without the document."""
+        if not self.agent_ids or not self.has(name):
+            return []
+        try:
+            return [row for row in self.read_json(name)[rows] if row["agent_id"] not in self.agent_ids]
+        except Unavailable as error:
+            raise Unavailable(f"{error} for all agents") from error
+
+    def take_over(self) -> None:
+        """Copy what the night had found before its snapshot was moved aside, until a run finds it again.
+
+        Raises `Unavailable` when that is not possible.
+        """
+        night = self.folder.parent
+        before = sorted(path.parent for path in night.parent.glob(f"{night.name}.taken-*/run/{ACCOUNT}.json"))
+        if not before or self.has(ACCOUNT):
+            return
+        for path in (before[-1] / name for name in TAKEN_OVER):
+            new = self.folder / path.name
+            part = new.with_suffix(f".{os.getpid()}.part")
+            with writing(new), suppress(FileNotFoundError):
+                shutil.copyfile(path, part)
+                part.replace(new)
 
     def read_table(self, name: str, *, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Read a table, or some of its columns; raise `Unavailable` when it is missing or damaged."""

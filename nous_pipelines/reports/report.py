@@ -17,7 +17,7 @@ from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.phase_table import PRECEDENCE, PROPOSAL_KINDS
 from nous_pipelines.phases.proposals import Plan
 from nous_pipelines.plan.checks import title_of
-from nous_pipelines.plan.night_files import NightFiles
+from nous_pipelines.plan.night_files import ACCOUNT, NightFiles
 from nous_pipelines.reports.costs import Cost
 
 SHOWN = 20
@@ -476,6 +476,8 @@ def shown_similarity(similarity: float) -> str:
 
 # --- the account of a plan ---
 
+ROWS_OF_ACCOUNT = ("phases", "waiting", "first_waiting")
+
 
 @dataclass(frozen=True)
 class NightAccount:
@@ -507,7 +509,27 @@ class NightAccount:
     @classmethod
     def read(cls, files: NightFiles) -> NightAccount:
         """Read the account of a night; raise `Unavailable` when it is missing or damaged."""
-        return cls(files.read_json("account"))
+        return cls(files.read_json(ACCOUNT))
+
+    def write(self, files: NightFiles) -> None:
+        """Write it, beside the rows that an earlier run left of agents that this one is not for."""
+        has_others = files.agent_ids and files.has(ACCOUNT)
+        files.write_json(ACCOUNT, self._with_others(files) if has_others else self.values)
+
+    def _with_others(self, files: NightFiles) -> dict[str, Any]:
+        rows = {name: [*files.others(ACCOUNT, name), *self.values[name]] for name in ROWS_OF_ACCOUNT}
+        kept = NightAccount.read(files)
+        # The policy is that of the others: they are many. Where this run had another, its agents are named with it.
+        changed = {name: value for name, value in self.policy.items() if kept.policy.get(name) != value}
+        own = {agent_id: {**changed, **self.policies().get(agent_id, {})} for agent_id in files.agent_ids}
+        policies = [{"agent_id": agent_id, "policy": policy} for agent_id, policy in own.items() if policy]
+        return {
+            **self.values,
+            **rows,
+            "agent_ids": sorted({*kept.agent_ids, *files.agent_ids}) if kept.agent_ids else [],
+            "policy": kept.policy,
+            "policies": [*files.others(ACCOUNT, "policies"), *policies],
+        }
 
     @property
     def hash(self) -> str:
@@ -516,7 +538,7 @@ class NightAccount:
 
     @property
     def agent_ids(self) -> tuple[str, ...]:
-        """The agents of the run; empty for all."""
+        """The agents of the runs it is of; empty for all."""
         return tuple(self.values["agent_ids"])
 
     @property

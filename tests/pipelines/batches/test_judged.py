@@ -312,7 +312,7 @@ def test_the_verdicts_of_the_night_before_are_taken_from_its_file(tmp_path, data
     table, _ = night(database, judge, facts())
     open_still = table.with_columns(model=pl.when(pl.col("agent_id") == "ben").then(pl.lit("none")).otherwise("model"))
     files = files_of(tmp_path, date(2026, 6, 1))
-    write_judged_by(files, judge, files.write_table("judgements", open_still))
+    write_judged_by(files, judge, files.write_table("judgements", open_still), ["aria"])
 
     known = earlier_verdicts(files_of(tmp_path, later), judge, ["aria", "ben"])
     judge.prompt_version = "2"

@@ -8,16 +8,24 @@ import pytest
 from night_runs import NIGHT, POLICY, SAID, facts_in, options, remember
 from psycopg.types.json import Jsonb
 
+from nous_online.core.errors import Refused
 from nous_online.heart import Heart
+from nous_pipelines import failpoints
 from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.night_erasure import Redaction
-from nous_pipelines.orchestration.running import nights_to_run, run_night
+from nous_pipelines.orchestration.running import folder_of, nights_to_run, read_report, run_night
 from nous_pipelines.plan.checks import NOBODY_LEFT_OUT
+from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.reports.html_report import page_of
 from nous_pipelines.reports.text_reports import markdown_of
 
 NINE = "The office opens at nine."
 RAIN = "Rain falls down."
+TEAMS = (
+    "Team Blue reports to Team Green every Monday at the office.",
+    "Team Green reports to Team Blue every Monday at the office.",
+)
+OF_NIGHT = ("neighbours", "judgements", "copies", "duplicate_clusters", "usage_ranks")
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +58,10 @@ def damage(owner, agent_id):
             [vector, agent_id, SAID + timedelta(days=place)],
         )
     owner.execute("set session_replication_role = default")
+
+
+def fail():
+    raise Refused("the power is out")
 
 
 def states(owner, agent_id):
@@ -86,6 +98,62 @@ def test_memories_that_come_after_a_night_has_run_are_done_when_it_runs_again_an
     assert nights_to_run(options(database_url, tmp_path), now=now) == ran[1:]
     assert run(ran[1]).is_success
     assert nights_to_run(options(database_url, tmp_path), now=now) == []
+
+
+def test_a_run_for_one_agent_keeps_what_the_night_found_of_the_others(opened, run, tmp_path, database_url):
+    for name in ("aria", "ben"):
+        remember(opened(name), NINE, NINE, *TEAMS)
+
+    def found():
+        path = folder_of(NIGHT, options(database_url, tmp_path))
+        tables = {name: NightFiles(path).read_table(name) for name in OF_NIGHT}
+        return {name: table.group_by("agent_id").len().sort("agent_id").rows() for name, table in tables.items()}
+
+    def told(*agent_ids):
+        report = read_report(NIGHT, options(database_url, tmp_path, agent_ids=agent_ids))
+        return report.active_by_agent, report.counts, report.accounts, report.kept_apart, report.policy
+
+    assert run().is_success
+    tables, of_all, of_aria = found(), told(), told("aria")
+    assert [each.agent_id for each in of_all[3]] == ["aria", "ben"]
+
+    assert run(agent_ids=("ben",)).is_success
+    assert (found(), told()) == (tables, of_all)
+
+    remember(opened("ben"), RAIN, RAIN)
+    assert run(agent_ids=("ben",), policy={"candidate_similarity": 0.99}).report.late == {"ben": 2}
+    active, counts, _, apart, policy = told()
+    assert active == {"aria": 4, "ben": 6}
+    assert (counts["merges"], [each.agent_id for each in apart]) == (3, ["aria", "ben"])
+    assert (policy.changed, policy.agents) == (POLICY, {"ben": {"candidate_similarity": 0.99}})
+    assert told("aria") == of_aria
+    assert {name: [row for row in rows if row[0] == "aria"] for name, rows in found().items()} == {
+        name: [row for row in rows if row[0] == "aria"] for name, rows in tables.items()
+    }
+
+
+def test_a_run_for_one_agent_that_fails_leaves_the_others_what_the_night_found_of_them(
+    opened, run, tmp_path, database_url, monkeypatch
+):
+    for name in ("aria", "ben"):
+        remember(opened(name), NINE, NINE, *TEAMS)
+    assert run().is_success
+    told = options(database_url, tmp_path, agent_ids=("aria",))
+    before = read_report(NIGHT, told)
+    remember(opened("ben"), RAIN, RAIN)
+
+    for point in ("snapshot in place", "phases read", "plan written"):
+        monkeypatch.setattr(failpoints, "on_reach", lambda name, point=point: fail() if name == point else None)
+        failed = run(agent_ids=("ben",))
+        monkeypatch.undo()
+        assert failed.is_stopped
+    again = read_report(NIGHT, told)
+    assert (again.accounts, again.kept_apart, again.active_by_agent, again.counts) == (
+        before.accounts, before.kept_apart, before.active_by_agent, before.counts
+    )  # fmt: skip
+
+    assert run(agent_ids=("ben",)).is_success
+    assert read_report(NIGHT, told).accounts == before.accounts
 
 
 def test_agents_that_a_check_a_step_or_their_policy_stops_are_left_out_and_the_others_have_their_night(
