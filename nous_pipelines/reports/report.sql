@@ -64,8 +64,17 @@ from wanted join heart.censors c using (agent_id, id)
 -- name: measure_health
 -- How each agent's memory stands, of what had been said by the end of the night: one pass over each table.
 -- Bytes over 1.3 are an upper-side estimate of tokens. What pairs of the night say is added as it was counted.
--- A fact counts as it stood then: what it gave way to since, or that it was archived since, is of a later night.
-with fact as (
+-- A memory counts as it stood then: what it gave way to since, that it was archived or condensed since, and a link made
+-- since are of a later night. What was taken back since of changes up to then counts as if it had never been.
+with later as (
+    select e.agent_id, e.memory_id, jsonb_object_agg(b.key, b.value order by e.id desc) as before
+    from lifecycle.events e cross join jsonb_each(e.before) b
+    where e.effective_at > %(ends_at)s and e.memory_kind in ('episode', 'procedure') and e.version_before > 0
+      and b.key in ('state', 'compression_tier', 'detail', 'summary', 'compressed')
+      and not exists (select from lifecycle.events t where t.id = e.undoes and t.effective_at <= %(ends_at)s)
+    group by e.agent_id, e.memory_id
+),
+fact as (
     select agent_id, content, learned_at, slot, scope, user_id, project_id,
            case when state = 'quarantined' or archived_at <= %(ends_at)s then state
                 when superseded_at <= %(ends_at)s then 'superseded' else 'active' end as state
@@ -90,30 +99,58 @@ slots as (
     ) f
     group by agent_id
 ),
+texts as (
+    -- The texts of episodes that changed since, as they were: of one in cold storage, or that grew, an event says only so.
+    select l.agent_id, l.memory_id as id, jsonb_object_agg(t.key, case
+        when not l.before ? t.key then t.now
+        when jsonb_typeof(l.before -> t.key) <> 'object' then l.before ->> t.key
+        else left(coalesce(t.cold, t.now), coalesce((l.before #>> array[t.key, 'characters'])::integer, 2147483647)) end) as texts
+    from later l join heart.episodes e on e.agent_id = l.agent_id and e.id = l.memory_id
+    left join lateral (
+        select max(detail) as detail, max(summary) as summary, max(compressed) as compressed
+        from heart.cold_texts where agent_id = e.agent_id and memory_id = e.id
+    ) c on true
+    cross join lateral (values ('detail', e.detail, c.detail), ('summary', e.summary, c.summary),
+                               ('compressed', e.compressed, c.compressed)) t(key, now, cold)
+    group by l.agent_id, l.memory_id
+),
+episode as (
+    select e.agent_id, e.id, coalesce(l.before ->> 'state', e.state) as state,
+           coalesce(l.before ->> 'compression_tier', e.compression_tier) as tier, e.index_word, e.title,
+           case when t.id is null then e.detail else t.texts ->> 'detail' end as detail,
+           case when t.id is null then e.summary else t.texts ->> 'summary' end as summary,
+           case when t.id is null then e.compressed else t.texts ->> 'compressed' end as compressed
+    from heart.episodes e
+    left join later l on l.agent_id = e.agent_id and l.memory_id = e.id
+    left join texts t on t.agent_id = e.agent_id and t.id = e.id
+    where e.started_at < %(ends_at)s
+),
 episodes as (
     select agent_id,
-           count(*) filter (where state <> 'archived' and compression_tier = 'raw') as raw,
-           count(*) filter (where state <> 'archived' and compression_tier = 'summary') as summary,
-           count(*) filter (where state <> 'archived' and compression_tier = 'compressed') as compressed,
-           count(*) filter (where state <> 'archived' and compression_tier = 'fossil') as fossil,
+           count(*) filter (where state <> 'archived' and tier = 'raw') as raw,
+           count(*) filter (where state <> 'archived' and tier = 'summary') as summary,
+           count(*) filter (where state <> 'archived' and tier = 'compressed') as compressed,
+           count(*) filter (where state <> 'archived' and tier = 'fossil') as fossil,
            count(*) filter (where state = 'archived') as archived,
            coalesce(sum(octet_length(coalesce(detail, summary, compressed, index_word, title)))
                     filter (where state <> 'archived'), 0) as bytes
-    from heart.episodes where started_at < %(ends_at)s
+    from episode
     group by agent_id
 ),
 cold as (
-    -- A text that undoing brought back lies here still, and saves nothing.
+    -- A text that undoing brought back lies here still, and saves nothing; so does one that moved here since.
     select c.agent_id, sum(octet_length(concat(case when e.detail is null then c.detail end,
                                                case when e.summary is null then c.summary end,
                                                case when e.compressed is null then c.compressed end))) as bytes
-    from heart.cold_texts c join heart.episodes e on e.agent_id = c.agent_id and e.id = c.memory_id
+    from heart.cold_texts c join episode e on e.agent_id = c.agent_id and e.id = c.memory_id
     group by c.agent_id
 ),
 procedures as (
-    select agent_id, count(*) filter (where state = 'active') as active, count(*) filter (where state = 'review') as review
-    from heart.procedures where learned_at < %(ends_at)s
-    group by agent_id
+    select p.agent_id, count(*) filter (where s.state = 'active') as active, count(*) filter (where s.state = 'review') as review
+    from heart.procedures p left join later l on l.agent_id = p.agent_id and l.memory_id = p.id
+        cross join lateral (select coalesce(l.before ->> 'state', p.state) as state) s
+    where p.learned_at < %(ends_at)s
+    group by p.agent_id
 ),
 censors as (
     select agent_id, count(*) filter (where state = 'active') as active
@@ -127,7 +164,7 @@ contradictions as (
                       where f.agent_id = c.agent_id and f.id in (c.memory_a, c.memory_b) and least(f.superseded_at, f.archived_at) <= %(ends_at)s)
     group by agent_id
 ),
-links as (select agent_id, count(*) as links from heart.links group by agent_id)
+links as (select agent_id, count(*) as links from heart.links where created_at <= %(ends_at)s group by agent_id)
 insert into lifecycle.health as h (agent_id, night, measured_at, figures)
 select a.id, %(night)s, %(seen_at)s, jsonb_build_object(
     'facts_active', coalesce(f.active, 0),

@@ -13,6 +13,7 @@ from reported import AGAIN, LONG, NINE, RELEASE, SAID, SHORT, TEN, reported_nigh
 from nous_online.core.errors import Unavailable
 from nous_online.memories.contradictions import of_questions
 from nous_online.memories.status import status_of
+from nous_pipelines.nights import end_of
 from nous_pipelines.reports.html_report import PLOTS
 from nous_pipelines.reports.report import NightQuestions
 from nous_pipelines.reports.reporting import SQL as REPORT_SQL
@@ -25,6 +26,7 @@ from nous_pipelines.reports.reporting import (
 )
 
 SEEN = datetime(2026, 11, 1, tzinfo=UTC)
+AT_END = end_of(NIGHT)
 PAIRS = f"""
     left_id | right_id | similarity | verdict    | is_across_users
     --------|----------|------------|------------|----------------
@@ -61,6 +63,34 @@ def change(owner, table, words, ids, **columns):
     query = SQL("update heart.{} set {} where id = %s").format(Identifier(table), assignments)
     owner.execute(query, [*columns.values(), ids[words]])
     owner.execute("set session_replication_role = origin")
+
+
+def link(owner, from_id, to_id, *, at):
+    """Link two memories at a moment."""
+    owner.execute(
+        """insert into heart.links (agent_id, from_id, to_id, kind, weight, created_at)
+           values ('aria', %s, %s, 'related', 0.8, %s)""",
+        [from_id, to_id, at],
+    )
+
+
+def condense(owner, night, *, at):
+    """Move the text of an episode to cold storage, as a night does at its end."""
+    change(owner, "episodes", RELEASE, night.ids, compression_tier="summary", detail=None, summary="It went out.")
+    values = {"id": night.ids[RELEASE], "at": at}
+    owner.execute(
+        """insert into heart.cold_texts (agent_id, memory_id, tier, detail)
+           values ('aria', %(id)s, 'raw', repeat('x', 130))""",
+        values,
+    )
+    owner.execute(
+        """insert into lifecycle.events (agent_id, memory_kind, memory_id, action, from_state, to_state, version_before,
+               version_after, before, actor, reason, effective_at)
+           select 'aria', 'episode', id, 'condensed', state, state, row_version, row_version + 1,
+               '{"compression_tier": "raw", "detail": {"cold_text": "raw"}, "summary": null}', 'operator', 'age', %(at)s
+           from heart.episodes where id = %(id)s""",
+        values,
+    )
 
 
 def merged(owner, night, words, *, into):
@@ -145,7 +175,7 @@ def test_contradictions_links_and_costs_are_counted(night, measured, owner):
            values ('aria', %s, %s, '2026-06-02')""",
         [a, b],
     )
-    owner.execute("insert into heart.links values ('aria', %s, %s, 'related', 0.8)", [a, b])
+    link(owner, a, b, at=AT_END)
     owner.execute("""insert into heart.llm_requests (agent_id, night, purpose, model, cost_usd)
                      values ('aria', '2026-06-01', 'judge', 'small', 0.5), ('aria', '2026-05-01', 'judge', 'x', 9)""")
 
@@ -232,6 +262,24 @@ def test_a_fact_that_gave_way_after_the_night_was_active_then(night, measured, o
     change(owner, "facts", AGAIN, night.ids, state="superseded", **away)
 
     assert (measured()["facts_active"], measured()["facts_superseded"]) == (5, 0)
+
+
+def test_an_episode_counts_in_the_tier_it_had_then_and_saves_what_was_in_cold_storage_then(night, measured, owner):
+    condense(owner, night, at=AT_END + timedelta(days=1))
+    facts = sum(len(text.encode()) for text in (NINE, AGAIN, LONG, SHORT, TEN))
+
+    before, after = measured(), measured(NIGHT + timedelta(days=1))
+
+    assert (before["episodes_raw"], before["episodes_summary"], before["tokens_saved_by_tiers"]) == (1, 0, 0)
+    assert before["tokens_active"] == pytest.approx((facts + 130) / 1.3, abs=1)
+    assert (after["episodes_raw"], after["episodes_summary"], after["tokens_saved_by_tiers"]) == (0, 1, 100)
+    assert after["tokens_active"] == pytest.approx((facts + len("It went out.")) / 1.3, abs=1)
+
+
+def test_a_link_made_after_the_night_is_none_of_it(night, measured, owner):
+    link(owner, night.ids[LONG], night.ids[SHORT], at=AT_END + timedelta(days=1))
+
+    assert (measured()["links"], measured(NIGHT + timedelta(days=1))["links"]) == (0, 1)
 
 
 def test_the_history_is_that_of_the_last_ninety_nights_of_whom_it_is_asked(night, measured, night_database, owner):
