@@ -101,6 +101,13 @@ where l.agent_id = %(agent_id)s and l.from_id = gone.id and l.to_id = gone.to_id
 update lifecycle.proposals set state = 'undone', outcome = %(outcome)s, decided_at = now()
 where agent_id = %(agent_id)s and id = any(%(ids)s)
 
+-- name: count_taken_back
+-- How many proposals of a night were taken back since its figures were measured, beside these.
+update lifecycle.health
+set figures = figures || jsonb_build_object(
+    'taken_back_since', coalesce((figures ->> 'taken_back_since')::integer, 0) + cardinality(%(ids)s::uuid[]))
+where agent_id = %(agent_id)s and night = %(night)s
+
 -- name: earlier_leaving
 -- How many memories each agent lost in each of the 14 nights before this one; nights that changed nothing don't count.
 select agent_id, array_agg(leaving order by night)::bigint[]

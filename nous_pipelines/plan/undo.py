@@ -224,7 +224,7 @@ class AppliedProposal:
 
 
 def take_back(connection: Connection, proposals: Sequence[AppliedProposal], *, reason: str) -> dict[UUID, str]:
-    """Undo proposals of one agent in the caller's transaction; return those that were refused with the reason.
+    """Undo proposals of one agent and night in the caller's transaction; return those refused, with the reason.
 
     No two of them may have changed the same memory. Raises `Refused` when the database forbids a change; the caller
     must roll back then.
@@ -249,6 +249,7 @@ def take_back(connection: Connection, proposals: Sequence[AppliedProposal], *, r
     reach("contradictions closed")
     decided = {"agent_id": agent_id, "ids": [proposal.id for proposal in sound], "outcome": reason}
     connection.execute(SQL["mark_undone"], decided)
+    connection.execute(SQL["count_taken_back"], {**decided, "night": proposals[0].night})
     reach("proposals undone")
     return refused | faults
 

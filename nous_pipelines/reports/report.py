@@ -276,6 +276,14 @@ class NightReport:
         }
 
     @property
+    def measured_note(self) -> str:
+        """That changes were taken back since the figures of the night were measured; empty if none were."""
+        own = self.health[-1].figures if self.health and self.health[-1].night == self.night else {}
+        count = int(own.get("taken_back_since", 0))
+        were = "1 proposal of the night was" if count == 1 else f"{count:,} proposals of the night were"
+        return f"measured before {were} taken back" if count else ""
+
+    @property
     def needs(self) -> list[str]:
         """What a person has to act on: stopped nights, agents left out, and questions only a person can decide."""
         needs = [f"the check “{title_of(each.check)}” stopped the night: nothing was applied" for each in self.stopped]

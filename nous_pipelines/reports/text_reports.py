@@ -109,9 +109,10 @@ def show_health(report: NightReport) -> None:
     """Print the figures of the store at the end of the night; what has been settled since counts as open."""
     if report.health and report.health[-1].night == report.night:
         now = report.health[-1].figures
+        note = f" ({report.measured_note})" if report.measured_note else ""
         show(
             Text(
-                f"\nThe store as the night left it: {now.get('facts_active', 0):.0f} active facts, "
+                f"\nThe store as the night left it{note}: {now.get('facts_active', 0):.0f} active facts, "
                 f"{now.get('duplicates_092', 0):.0f} possible duplicates left at 0.92 and "
                 f"{now.get('duplicates_097', 0):.0f} at 0.97, {stale_ratio(now):.1%} stale, "
                 f"contradictions open then: {now.get('contradictions_open', 0):.0f}, "

@@ -212,6 +212,22 @@ def test_a_night_is_taken_back_and_its_report_says_so(ran, nous, owner):
     assert nous("undo", "--night", "2026-06-01").exit_code == 1
 
 
+def test_a_report_says_that_its_figures_were_measured_before_changes_were_taken_back(nous, tmp_path):
+    page = tmp_path / "report.html"
+    note = "measured before 2 proposals of the night were taken back"
+    assert "measured before" not in nous("report", "--night", "2026-06-01").stdout
+
+    nous("undo", "--night", "2026-06-01")
+    nous("night", *HERE)
+    told = nous("report", "--night", "2026-06-01")
+    nous("report", "--night", "2026-06-01", "--html", str(page))
+
+    assert f"The store as the night left it ({note}): " in " ".join(told.stdout.split())
+    assert note in page.read_text("utf-8")
+    nous("night", *HERE, "--full")
+    assert "measured before" not in nous("report", "--night", "2026-06-01").stdout
+
+
 def test_a_dry_run_of_a_night_that_was_applied_says_so_and_that_nothing_would_be_done(nous):
     said = nous("night", *HERE, "--dry-run")
     (told,) = as_json(nous("night", *HERE, "--dry-run", "--json"))["nights"]
