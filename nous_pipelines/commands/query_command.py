@@ -109,8 +109,7 @@ def show_difference(first: str, last: str, agent: str | None) -> object:
         nights = nights_of(database, asked.tables, (first, last))
         for night in (earlier, later):
             if night not in nights.nights:
-                why = nights.left_out.get(night, f"it has not run here; run it with: nous night --date {night}")
-                raise NotFound(f"night {night} can't be compared: {why}")
+                raise NotFound(f"night {night} can't be compared: {why_not_stored(database, night, nights)}")
         scope = QueryScope(agent_id, parameters={"earlier": earlier, "later": later})
         with run_query(asked, replace(nights, nights=(earlier, later)), database, scope) as answer:
             entries = list(rows_by_name(answer))
@@ -156,8 +155,17 @@ def nights_of(database: Database, tables: Collection[str], bounds: tuple[str | N
     nights = stored_nights(root, tables, first=first or FIRST_NIGHT, last=last or date.max)
     if not nights.nights:
         show_left_out(nights)
-        raise NotFound(f"no night {'of those ' if first or last else ''}has run here; run one with: nous night")
+        if last:
+            raise NotFound(f"no night of those can be read: {why_not_stored(database, last, nights)}")
+        raise NotFound(f"no night {'of those ' if first else ''}has run here; run one with: nous night")
     return nights
+
+
+def why_not_stored(database: Database, night: date, nights: StoredNights) -> str:
+    """Return why a night can't be read: it is damaged, was quiet, or has not run here."""
+    from nous_pipelines.orchestration.running import why_not_run
+
+    return nights.left_out.get(night) or why_not_run(database, night)
 
 
 def show_left_out(nights: StoredNights) -> None:

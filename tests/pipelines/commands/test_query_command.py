@@ -18,6 +18,7 @@ from pathlib import Path
 
 import duckdb
 import polars as pl
+import psycopg
 import pytest
 from conftest import ScriptedJudge, WordEmbedder
 from night_commands import BACKUPS, NINE, as_json, dagster_of_no_events, typed
@@ -291,6 +292,20 @@ def test_a_diff_of_two_nights_says_what_was_added_and_what_changed(asking):
     assert "active → superseded" in told.stdout
     assert "1 added, 2 with another state" in told.stdout
     assert everybody["counts"] == {"added": 2, "state": 2}
+
+
+def test_a_quiet_night_is_known_as_one_by_diff_and_query(nous, database_url):
+    with psycopg.connect(database_url) as owner:
+        owner.execute("""insert into lifecycle.health (agent_id, night, figures) values ('aria', '2026-06-03', '{}')""")
+
+    compared = as_json(nous("diff", "--from", NIGHTS[0], "--to", "2026-06-03", "--json"))
+    asked = as_json(nous("query", "from facts", "--from", "2026-06-03", "--to", "2026-06-03", *ARIA, "--json"))
+    unknown = as_json(nous("diff", "--from", NIGHTS[0], "--to", "2026-06-04", "--json"))
+
+    for told in (compared, asked):
+        assert "night 2026-06-03 was quiet: nothing was new" in told["error"]["message"]
+        assert f"see: nous report --night {NIGHTS[1]}" in told["error"]["message"]
+    assert "night 2026-06-04 has not run here; run it with: nous night" in unknown["error"]["message"]
 
 
 def test_a_diff_tells_what_left_and_what_reads_otherwise(nous, home):
