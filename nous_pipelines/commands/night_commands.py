@@ -342,8 +342,12 @@ def show_outcome(outcome: NightOutcome) -> None:
     show(f"{mark} night {outcome.night}: {outcome.report.summary}")
     for note in notes_on(outcome, outcome.report):
         show_note(f"  {note}")
-    if counts["stale"] or counts["refused"]:
-        show(f"  [yellow]{counts['stale']} went stale, {counts['refused']} were refused[/yellow]; they changed nothing")
+    were = {
+        "went stale": counts["stale"],
+        "was refused" if counts["refused"] == 1 else "were refused": counts["refused"],
+    }
+    if said := [f"{count} {what}" for what, count in were.items() if count]:
+        show(f"  [yellow]{', '.join(said)}[/yellow] and changed nothing")
     show_note(
         f"  why: nous report --night {outcome.night}"
         + (f"   back: {'; '.join(outcome.report.undo)}" if outcome.report.undo else "")

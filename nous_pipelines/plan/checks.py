@@ -135,13 +135,17 @@ def blast_radius(evidence: Evidence) -> CheckResult:
         for agent_id, count in sorted(counts.items())
         if (complaint := excess(agent_id, count, active.get(agent_id, 0), evidence)) is not None
     ]
-    metadata = {"leaving": sum(counts.values()), "active": sum(active.values())}
+    # Of other agents there need be no rows here.
+    metadata = {"leaving": sum(counts.values()), "active": sum(active.get(agent_id, 0) for agent_id in counts)}
     if complaints:
         hint = (
             "look at the proposals (nous diff); if they are right, raise the limit for this run: --policy FIELD=NUMBER"
         )
         return broken(f"{'; '.join(complaints[:SHOWN])} — {hint}", metadata)
-    return held(f"{metadata['leaving']} of {metadata['active']} active memories would leave", metadata)
+    if not metadata["leaving"]:
+        return held("no active memory would leave", metadata)
+    whose = f"{len(counts)} agent{'' if len(counts) == 1 else 's'} with proposals"
+    return held(f"{metadata['leaving']} of {metadata['active']} active memories of {whose} would leave", metadata)
 
 
 def excess(agent_id: str, count: int, active: int, evidence: Evidence) -> str | None:

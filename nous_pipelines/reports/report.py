@@ -284,6 +284,24 @@ class NightReport:
         return f"measured before {were} taken back" if count else ""
 
     @property
+    def left_alone(self) -> tuple[int, int]:
+        """How many rows the phases left alone, and of how many they had to decide about."""
+        return sum(sum(each.left.values()) for each in self.accounts), sum(each.eligible for each in self.accounts)
+
+    @property
+    def apart_note(self) -> str:
+        """Why pairs that look alike were kept apart, in numbers; empty if none were."""
+        apart, unsure = (self.counts[name] for name in ("kept_apart", "unsure"))
+        if not apart:
+            return ""
+        whole = "its likeness alone this pair" if apart == 1 else "their likeness alone all of these pairs"
+        differ = "differs" if apart - unsure == 1 else "differ"
+        are = "is" if unsure == 1 else "are"
+        said = {f"{differ} in something that matters": apart - unsure, f"{are} close but not certain": unsure}
+        parts = [f"{count} {what}" for what, count in said.items() if count]
+        return f"By {whole} would have been merged. {', '.join(parts)}: a wrong merge costs more than a second copy."
+
+    @property
     def needs(self) -> list[str]:
         """What a person has to act on: stopped nights, agents left out, and questions only a person can decide."""
         needs = [f"the check “{title_of(each.check)}” stopped the night: nothing was applied" for each in self.stopped]
@@ -419,7 +437,9 @@ class NightReport:
     @property
     def late_note(self) -> str:
         """The memories that arrived after the night had run, as the end of the summary."""
-        return late_in_words("this run took in memories that came after the one before", self.late) + self.unseen_note
+        return (
+            late_in_words("this run took in memories that came after the night had run", self.late) + self.unseen_note
+        )
 
     @property
     def unseen_note(self) -> str:

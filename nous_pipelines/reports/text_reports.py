@@ -69,8 +69,16 @@ def show_report(report: NightReport, *, shown: int = SHOWN, nous: str = "nous") 
         "Waiting for the next night", map(waiting_text, report.waiting), counts["waiting"], shown, headline=wait
     )
     show_section("Look alike, kept apart", map(pair_text, report.kept_apart), counts["kept_apart"], shown)
-    show_apart(counts)
-    show_section("Looked at and left alone", map(account_text, report.accounts), len(report.accounts), shown)
+    if report.apart_note:
+        show(Text(f"\n{report.apart_note}", style="bold"))
+    left, eligible = report.left_alone
+    show_section(
+        "Looked at and left alone",
+        map(account_text, report.accounts),
+        len(report.accounts),
+        shown,
+        headline=f"{left:,} of {eligible:,} memories or pairs of them",
+    )
     show_section(report.checks_title, map(check_text, report.checks), len(report.checks), shown)
     lines = report.policy.lines
     show_section("Policy, where it is not the default", map(Text, lines), len(lines), shown)
@@ -91,18 +99,6 @@ def show_section(title: str, entries: Iterable[Text], count: int, shown: int, *,
     if count > len(lines):
         lines.append(Padding(Text(f"… and {count - len(lines)} more", style="dim"), INDENT))
     show(Group(Text(f"\n{title}: {headline or count}", style="bold"), *lines))
-
-
-def show_apart(counts: Mapping[str, int]) -> None:
-    """Print how many pairs look alike and were kept apart, if any."""
-    apart, unsure = counts["kept_apart"], counts["unsure"]
-    if apart:
-        message = (
-            f"\nBy their likeness alone all of these pairs would have been merged. {apart} were kept apart: "
-            f"{apart - unsure} differ in something that matters, {unsure} are close but not certain, and a wrong merge "
-            "costs more than a second copy."
-        )
-        show(Text(message, style="bold"))
 
 
 def show_health(report: NightReport) -> None:
@@ -130,7 +126,8 @@ def show_diff(report: NightReport) -> None:
             show(Text.assemble(sign_of(entry.kind), text, (f"   {move}", "cyan"), (mark, "yellow")))
     if not report.entries:
         apart = report.counts["kept_apart"]
-        show(f"night {report.night} changed nothing; {apart} look-alikes were kept apart")
+        kept = "1 pair of look-alikes was" if apart == 1 else f"{apart} pairs of look-alikes were"
+        show(f"night {report.night} changed nothing; {kept} kept apart")
     if report.agent_ids:
         show_note(f"this is{of_whom(report)}".replace("   ", " "))
 

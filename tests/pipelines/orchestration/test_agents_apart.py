@@ -91,7 +91,7 @@ def test_memories_that_come_after_a_night_has_run_are_done_when_it_runs_again_an
     assert (dry.report.unseen, narrowed.report.late, again.report.late) == ({"ben": 2}, {}, {"ben": 2})
     assert dry.report.summary.endswith("not seen by a dry run, since they came after the night: ben (2)")
     assert again.is_success, again.failures
-    assert "this run took in memories that came after the one before: ben (2)" in again.report.summary
+    assert "this run took in memories that came after the night had run: ben (2)" in again.report.summary
     assert states(owner, "ben") == ["active", "superseded"]
     now_known = facts_in(owner, agent_id="aria", without=())
     assert {memory: now_known[memory] for memory in kept} == kept

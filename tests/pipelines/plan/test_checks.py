@@ -180,7 +180,14 @@ def test_the_memories_of_two_agents_are_counted_apart():
     plan = [merge(*(f"{agent}{n}" for n in range(25)), agent_id=agent) for agent in ("aria", "ben")]
 
     assert not CHECKS["blast_radius"](evidence(plan[0], facts=pl.concat([facts.head(30), facts.tail(60)]))).passed
-    assert CHECKS["blast_radius"](evidence(*plan, facts=facts)).passed
+    result = CHECKS["blast_radius"](evidence(*plan, facts=facts))
+    assert (result.passed, result.description) == (
+        True, "48 of 120 active memories of 2 agents with proposals would leave"
+    )  # fmt: skip
+
+
+def test_a_plan_that_retires_nothing_says_so_without_counting():
+    assert CHECKS["blast_radius"](evidence()).description == "no active memory would leave"
 
 
 def test_an_agent_that_alone_breaks_a_check_is_left_out_unless_it_is_about_all():
@@ -196,7 +203,7 @@ def test_an_agent_that_alone_breaks_a_check_is_left_out_unless_it_is_about_all()
 
     assert [(each.agent_id, each.step) for each in left] == [("ben", "blast_radius")]
     assert all(result.passed for result in results.values())
-    assert results["blast_radius"].metadata == {"leaving": 8, "active": 80}
+    assert results["blast_radius"].metadata == {"leaving": 8, "active": 40}
     assert (nobody, alone["blast_radius"].passed) == ([], False)
     assert [(out, results[name].is_about_all) for name, (results, out) in zip(
         ("canaries", "conservation"), stopping, strict=True)] == [([], True), ([], True)]  # fmt: skip

@@ -110,6 +110,10 @@ def test_figures_count_what_is_in_force_and_what_became_of_the_rest(night):
     }  # fmt: skip
     assert {(entry.state, entry.outcome) for entry in report.not_in_force} == {("stale", "no"), ("undone", "no")}
     assert report.summary == "1 memory merged into 1; 2 pairs of look-alikes kept apart; 5 → 4 active facts"
+    assert report.apart_note == (
+        "By their likeness alone all of these pairs would have been merged. 1 differs in something that matters, 1 is "
+        "close but not certain: a wrong merge costs more than a second copy."
+    )
 
 
 def test_a_pair_below_the_agents_threshold_is_no_look_alike(night):
