@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import cached_property
 from pathlib import Path
@@ -115,15 +116,14 @@ class NightRun(dg.ConfigurableResource):
         return self._policies[night]
 
     def agents_at_rest(self, night: date) -> AgentsAtRest:
-        """Return the agents whose pairs are not compared again; cached until the snapshot is taken again.
+        """Return the agents of this run whose pairs are not compared again; cached until the snapshot is taken again.
 
         None in a full night, or with a second judge, which may have answered since.
         """
         if night not in self._at_rest:
             is_all_due = self.is_full or self.second_judge is not None
-            self._at_rest[night] = (
-                AgentsAtRest() if is_all_due else find_agents_at_rest(self.snapshot(night), self.decision_basis)
-            )
+            found = AgentsAtRest() if is_all_due else find_agents_at_rest(self.snapshot(night), self.decision_basis)
+            self._at_rest[night] = replace(found, agent_ids=found.agent_ids.intersection(self.agents()))
         return self._at_rest[night]
 
     def finished_run(self, night: date) -> str | None:

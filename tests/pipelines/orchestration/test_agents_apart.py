@@ -132,6 +132,24 @@ def test_a_run_for_one_agent_keeps_what_the_night_found_of_the_others(opened, ru
     }
 
 
+def test_a_run_for_one_agent_finds_nothing_twice_of_another_at_rest(opened, run, tmp_path, database_url):
+    remember(opened("aria"), TEAMS[0], TEAMS[1])
+    remember(opened("ben"), NINE, NINE, *TEAMS)
+    later = NIGHT + timedelta(days=2)
+    run_of = options(database_url, tmp_path)
+    for night in (NIGHT, NIGHT + timedelta(days=1), later):
+        assert run(night).is_success
+    with run_of.night_run().opened() as night_run:
+        assert night_run.agents_at_rest(later).agent_ids == {"aria", "ben"}
+    files = NightFiles(folder_of(later, run_of))
+    pairs, accounts = files.read_table("judgements"), read_report(later, run_of).accounts
+
+    assert run(later, agent_ids=("ben",)).is_success
+
+    assert files.read_table("judgements").sort("agent_id").equals(pairs.sort("agent_id"))
+    assert read_report(later, run_of).accounts == accounts
+
+
 def test_a_run_for_one_agent_that_fails_leaves_the_others_what_the_night_found_of_them(
     opened, run, tmp_path, database_url, monkeypatch
 ):
