@@ -266,15 +266,19 @@ def rank_proposal(row: Mapping[str, Any], *, night: date) -> Proposal:
 
 
 def usage_in_words(row: Mapping[str, Any]) -> str:
-    """Return in words how a memory was used lately."""
-    cited, ignored = row["lately_cited"], row["lately_ignored"]
-    counts = {"cited": cited, "ignored": ignored, "shown": max(row["lately_retrieved"] - cited - ignored, 0)}
+    """Return in words how a memory was used lately, and whether that counts uses of what it replaced."""
+    counts = {"shown": row["lately_retrieved"], "cited": row["lately_cited"], "ignored": row["lately_ignored"]}
     uses = [f"{what} {times_in_words(count)}" for what, count in counts.items() if count]
     if uses:
-        return f"{', '.join(uses)} in the last {LATELY_DAYS} days"
-    if row["last_used_at"] is None:
-        return f"not used in the last {WINDOW_DAYS} days"
-    return f"last used on {row['last_used_at']:%d %b %Y}"
+        words = f"{', '.join(uses)} in the last {LATELY_DAYS} days"
+    elif row["last_used_at"] is None:
+        words = f"not used in the last {WINDOW_DAYS} days"
+    else:
+        words = f"last used on {row['last_used_at']:%d %b %Y}"
+    if not row["read"]:
+        return words
+    replaced = "a fact" if len(row["read"]) == 1 else f"{len(row['read']):,} facts"
+    return f"{words}, counting the uses of {replaced} it replaced"
 
 
 def times_in_words(count: int) -> str:

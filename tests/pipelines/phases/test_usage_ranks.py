@@ -239,8 +239,33 @@ def test_the_change_names_the_weight_and_the_reason_says_how_it_was_earned():
     new = change.set["rank_weight"]
     assert change == Change("fact", "a", set={"rank_weight": new}, action="promoted")
     assert proposal.read_set == (Read("fact", "a", 7),)
-    assert proposal.reason == (f"cited 4 times, ignored once, shown twice in the last 30 days: weight 1.00 → {new:.2f}")
+    assert proposal.reason == f"shown 7 times, cited 4 times, ignored once in the last 30 days: weight 1.00 → {new:.2f}"
     assert set(proposal.evidence) == {"lift", "drop", "pace", "relative", "weight"}
+
+
+def test_the_reason_says_whose_uses_were_counted_besides_its_own():
+    known = facts("""
+        id | state      | superseded_by
+        ---|------------|--------------
+        a  | superseded | b
+        b  | superseded | c
+        c  | active     | -
+    """)
+    used = uses("""
+        memory_id | days_ago | retrieved | cited
+        ----------|----------|-----------|------
+        a         | 9        | 9         | 8
+        b         | 5        | 4         | 3
+        c         | 1        | 2         | 1
+    """)
+    long_ago = uses("memory_id | days_ago | retrieved | cited\n---|---|---|---\nb | 40 | 9 | 8")
+
+    (proposal,) = phase(known, used).proposals
+    (older,) = phase(known, long_ago).proposals
+
+    words = "shown 15 times, cited 12 times in the last 30 days, counting the uses of 2 facts it replaced: weight"
+    assert proposal.reason.startswith(words)
+    assert older.reason.startswith("last used on 22 May 2026, counting the uses of a fact it replaced: weight")
 
 
 def test_a_night_after_the_one_that_moved_the_weights_moves_none():
