@@ -128,13 +128,16 @@ def with_stated(facts: pl.DataFrame) -> pl.DataFrame:
 def past_grace(facts: pl.DataFrame, taken: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.DataFrame:
     """Return the facts superseded longer ago than the grace; `stays` is the reason to keep one, null for none."""
     grace = pl.lit(end_of(night) - timedelta(days=policy.superseded_grace_days))
-    after = facts.select("agent_id", superseded_by="id", heir_version="row_version", heir_state="state")
+    after = facts.select(
+        "agent_id", superseded_by="id", heir_version="row_version", heir_state="state", heir_is_rewound="is_rewound"
+    )
     stays = first_reason(
         PINNED,
         REWOUND,
         ("is_taken_back", "a person brought it back"),
         ("is_open", "in an open contradiction"),
         ((pl.col("heir_state") == "quarantined").fill_null(value=True), "its successor is not there"),
+        ("heir_is_rewound", "its successor changed after the end of the night"),
         (
             (pl.col("last_used_at") >= grace).fill_null(NO),
             f"recalled within the {policy.superseded_grace_days} days of grace",

@@ -247,8 +247,9 @@ where detected_at < %(ends_at)s and (%(agent_ids)s::text[] is null or agent_id =
 order by agent_id collate "C", id
 
 -- name: links
+-- Those of later nights, too, where these ran before: such a pair is not linked again. Not what the night itself linked.
 select agent_id, from_id, to_id, kind, weight from heart.links
-where created_at < %(ends_at)s and (%(agent_ids)s::text[] is null or agent_id = any(%(agent_ids)s))
+where created_at <> %(ends_at)s and (%(agent_ids)s::text[] is null or agent_id = any(%(agent_ids)s))
 order by agent_id collate "C", from_id, to_id, kind
 
 -- name: cold_texts
@@ -316,7 +317,7 @@ with counted as (
         or (resolved_at >= %(dated)s and resolved_at < %(ends_at)s))
     from heart.contradictions group by agent_id
     union all
-    select agent_id, count(*), bool_or({written} or (created_at >= %(dated)s and created_at < %(ends_at)s))
+    select agent_id, count(*), bool_or({written} or (created_at >= %(dated)s and created_at <= %(ends_at)s))
     from heart.links group by agent_id
     union all
     select agent_id, count(*), bool_or({written}) from heart.cold_texts group by agent_id

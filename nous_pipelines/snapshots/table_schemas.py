@@ -227,7 +227,7 @@ CONTRADICTIONS = TableSchema("contradictions", "Two facts that contradict each o
     "resolution": (pl.String, "what was decided; null while it is open"),
     "detected_at": (MOMENT, "when it was found"),
 })  # fmt: skip
-LINKS = TableSchema("links", "Which memories are linked.", {
+LINKS = TableSchema("links", "Which memories are linked, also by later nights where these ran before.", {
     **OWNER,
     "from_id": (pl.String, "the memory the link leads from"),
     "to_id": (pl.String, "the memory it leads to"),

@@ -106,6 +106,12 @@ def test_a_superseded_fact_whose_successor_is_not_there_stays(state):
     assert phase(known).left == {"aria": {"its successor is not there": 1}}
 
 
+def test_a_superseded_fact_whose_successor_changed_after_the_night_stays():
+    known = superseded("subject\n-").with_columns(is_rewound=pl.Series([False, True]))
+
+    assert phase(known).left == {"aria": {"its successor changed after the end of the night": 1}}
+
+
 def test_an_old_fact_nobody_used_is_archived_with_dates_in_the_reason():
     (proposal,) = phase(facts(f"id | learned_at | row_version\n---|---|---\na | {OLD} | 4")).proposals
 

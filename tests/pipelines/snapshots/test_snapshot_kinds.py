@@ -221,7 +221,9 @@ def test_a_contradiction_resolved_after_the_night_was_open_then(heart, night_dat
     }  # fmt: skip
 
 
-def test_links_and_cold_texts_are_those_of_the_night(heart, database, night_database, owner, tmp_path):
+def test_cold_texts_are_those_of_the_night_and_links_those_of_other_nights_too(
+    heart, database, night_database, owner, tmp_path
+):
     episode = heart.record_episode("we talked", started_at=MAY_1)
     other = heart.record_episode("we talked again", started_at=MAY_1)
     for at, kind in ((MAY_1, "related"), (JUNE_5, "same_day")):
@@ -234,13 +236,15 @@ def test_links_and_cold_texts_are_those_of_the_night(heart, database, night_data
         owner.execute("update lifecycle.events set before = %s where action = 'changed' and effective_at = %s",
                       [Jsonb({"detail": {"cold_text": kind}}), at])  # fmt: skip
         owner.execute("reset session_replication_role")
+    owner.execute("insert into heart.links (agent_id, from_id, to_id, kind, weight, created_at)"
+                  " values ('aria', %s, %s, 'together', 0.7, %s)", [episode.id, other.id, end_of(NIGHT)])  # fmt: skip
 
     taken = snapshot_of(night_database, tmp_path)
 
-    link, text = only(taken.table("links")), only(taken.table("cold_texts"))
-    assert (link["from_id"], link["to_id"], link["kind"], link["weight"]) == (
-        str(episode.id), str(other.id), "related", 0.7
-    )  # fmt: skip
+    text = only(taken.table("cold_texts"))
+    assert taken.table("links").select("from_id", "to_id", "kind", "weight").rows() == [
+        (str(episode.id), str(other.id), kind, 0.7) for kind in ("related", "same_day")
+    ]
     assert (text["memory_id"], text["tier"], text["purge_after"]) == (str(episode.id), "related", JUNE_9)
 
 
