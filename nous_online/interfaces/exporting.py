@@ -24,7 +24,7 @@ from psycopg.sql import SQL, Identifier
 from psycopg.types.json import Jsonb
 
 from nous_online.core.domain import EmbeddingSpace
-from nous_online.core.errors import InvalidInput, NotFound, Refused
+from nous_online.core.errors import InvalidInput, Refused
 from nous_online.core.files import replacing
 from nous_online.core.validation import LARGEST_LEAD, checked_agent, checked_moment
 from nous_online.database.connection import Database, operator_database, register_space
@@ -33,6 +33,7 @@ from nous_online.interfaces.imports.records import parse_object
 from nous_online.language.embedding import embedder_of
 from nous_online.memories import store
 from nous_online.memories.erasure import Erasure, erase_again, erase_copy, shared_copies_lock
+from nous_online.memories.status import unknown_agent
 from nous_online.recall.recall import refresh_statistics
 
 BLOCKS = statements("nous_online.interfaces", "exporting.sql")
@@ -138,7 +139,7 @@ def export_agent(database: Database, agent_id: str, path: Path) -> Exported:
             "agent": agent_id,
             "exported_at": datetime.now(UTC).isoformat(),
             "version": version("nous-pipelines"),
-            "spaces": [asdict(space) for space in spaces_of(connection, agent_id)],
+            "spaces": [asdict(space) for space in spaces_of(connection, agent_id, database.url)],
         }
         rows, checksum = write_rows(connection, agent_id, header, file)
     return Exported(path, agent_id, rows, checksum, path.stat().st_size)
@@ -172,11 +173,11 @@ def check_replaceable(path: Path, agent_id: str) -> None:
         raise Refused(message)
 
 
-def spaces_of(connection: Connection, agent_id: str) -> list[EmbeddingSpace]:
+def spaces_of(connection: Connection, agent_id: str, url: str) -> list[EmbeddingSpace]:
     """Return the embedding spaces of an agent's vectors, its current one first; raise `NotFound` for an unknown one."""
     if found := fetch(connection, EmbeddingSpace, BLOCKS["spaces_of"], {"agent_id": agent_id}):
         return found
-    raise NotFound(f"agent {agent_id!r} is not known here, so there is nothing to export; see `nous status`")
+    raise unknown_agent(url, agent_id)
 
 
 def all_rows(connection: Connection, agent_id: str) -> Iterator[tuple[str, str]]:
@@ -235,7 +236,7 @@ def write_pages(database: Database, agent_id: str, folder: Path) -> Pages:
         shared_copies_lock(database.url),
         database.transaction(agent_id, timeout_s=EXPORT_TIMEOUT_S, is_snapshot=True) as connection,
     ):
-        spaces_of(connection, agent_id)
+        spaces_of(connection, agent_id, database.url)
         make_folder(folder)
         for kind, query in PAGES.items():
             counts[kind] = 0

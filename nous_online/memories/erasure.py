@@ -33,6 +33,7 @@ from nous_online.database.statements import fetch, statements
 from nous_online.language.embedding import Embedder, embedder_of, passages
 from nous_online.memories.learning import slot_of
 from nous_online.memories.levels import stored_levels
+from nous_online.memories.status import unknown_agent
 from nous_online.memories.store import query_space, read_space, vector_columns
 
 logger = logging.getLogger(__name__)
@@ -196,7 +197,7 @@ def erase_everywhere(
             copies += Counter(erase_copies(erasure, erasers))
     erased = Erased(agent_id, rows, dict(copies), is_dry_run)
     if not erased:
-        raise NotFound(f"agent {agent_id!r} is not known here, so there is nothing to erase; see `nous status --agent`")
+        raise unknown_agent(url, agent_id)
     return erased
 
 

@@ -130,10 +130,12 @@ def undo_source(source: str, agent: str | None, reason: str) -> object:
 def undo_proposals(
     agent: str | None, night: date | None, kind: str | None, proposal: UUID | None, reason: str
 ) -> object:
+    from nous_pipelines.plan.apply import find_agents
     from nous_pipelines.plan.undo import Selection, undo
 
     selection = Selection(agent, night, kind, proposal)
     with open_database("nous_night") as database:
+        find_agents(database, [agent] if agent else [])
         result = undo(database, selection, reason=reason)
     return show_undone(proposals_in_words(result), result, agents=result.agents)
 
@@ -155,9 +157,11 @@ def range_of(first: str | None, last: str | None, other: object) -> list[date]:
 
 def undo_nights(nights: Sequence[date], agent: str | None, kind: str | None, reason: str) -> object:
     """Undo nights as far as possible and print the result of each; the command fails if a proposal was refused."""
+    from nous_pipelines.plan.apply import find_agents
     from nous_pipelines.plan.undo import Selection, undo_range
 
     with open_database("nous_night") as database:
+        find_agents(database, [agent] if agent else [])
         results = undo_range(database, Selection(agent_id=agent, kind=kind), nights, reason=reason)
     is_refused = bool(results) and bool([*results.values()][-1].refused)
     refused = {str(each): why for result in results.values() for each, why in result.refused.items()}
@@ -357,11 +361,13 @@ def batches(
     $ nous batches --collect --wait
     """
     from nous_pipelines.batches.batch_rows import recent
+    from nous_pipelines.plan.apply import find_agents
 
     if wait and not collect:
         raise InvalidInput("--wait says how long to collect: write --collect --wait")
     agent_ids = [agent] if agent else []
     with open_database("nous_night") as database:
+        find_agents(database, agent_ids)
         collected = collect_batches(database, agent_ids, waits=wait) if collect else None
         rows = recent(database, agent_ids, limit=SHOWN)
     show_rows(rows)
@@ -453,12 +459,15 @@ def cost(
     $ nous cost --from 2026-11-01 --by purpose --by agent
     $ nous cost --agent aria --json | jq .total.usd
     """
+    from nous_pipelines.plan.apply import find_agents
+
     begins, ends = (parse_night(night) if night else None for night in (first, last))
     if begins and ends and begins > ends:
         raise InvalidInput(f"--from {begins} is after --to {ends}; no night lies between them")
-    chosen = by or USUAL
+    chosen, agent_ids = by or USUAL, [agent] if agent else []
     with open_database("nous_night") as database:
-        limits = {"first": begins, "last": ends, "agent_ids": (agent,) if agent else ()}
+        find_agents(database, agent_ids)
+        limits = {"first": begins, "last": ends, "agent_ids": agent_ids}
         costs, total = (costs_of(database, each, **limits) for each in (chosen, []))
     if total:
         show(table_of(costs, chosen))

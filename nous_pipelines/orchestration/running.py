@@ -270,9 +270,10 @@ def folder_of(night: date, options: NightOptions) -> Path:
 def read_report(night: date, options: NightOptions, *, shown: int | None = SHOWN) -> NightReport:
     """Return the report of a night on the agents of the options, with `shown` entries of each kind or, for None, all.
 
-    Raises `NotFound` when the night did not run here.
+    Raises `NotFound` for an unknown agent, and when the night did not run here.
     """
     with night_database(options) as database:
+        find_agents(database, options.agent_ids)
         return stored_report(database, night, options, shown=shown)
 
 

@@ -16,7 +16,7 @@ from psycopg.errors import DeadlockDetected, InsufficientPrivilege
 from psycopg.types.json import Jsonb
 
 from nous_online.core.domain import KINDS
-from nous_online.core.errors import Conflict, InvalidInput, NotFound, Refused, Unavailable
+from nous_online.core.errors import Conflict, InvalidInput, Refused, Unavailable
 from nous_online.database.changes import (
     Alteration,
     Cause,
@@ -31,6 +31,7 @@ from nous_online.database.changes import (
 from nous_online.database.connection import Database
 from nous_online.database.statements import statements
 from nous_online.memories.contradictions import of_questions, update_contradiction_status
+from nous_online.memories.status import unknown_agent
 from nous_pipelines.failpoints import reach
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
@@ -257,7 +258,7 @@ def find_agents(database: Database, agent_ids: Sequence[str]) -> list[str]:
         found = [row[0] for row in connection.execute(SQL["find_agents"], {"agent_ids": list(agent_ids)})]
     missing = sorted(set(agent_ids) - set(found))
     if missing:
-        raise NotFound(f"agent {missing[0]!r} is not known here; `nous status` lists those that are")
+        raise unknown_agent(database.url, missing[0])
     return found
 
 

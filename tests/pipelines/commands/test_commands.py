@@ -126,7 +126,18 @@ def test_a_night_that_leaves_somebody_out_goes_on_names_them_and_ends_with_an_ex
         (("night", "--policy", "candidate_similarity=high"), "is not of the form FIELD=NUMBER"),
         (("night", "--policy", "candidate_similarity=2"), "must be between 0.5 and 1, got 2.0"),
         (("night", "--policy", "boldness=2"), "the policy has no field 'boldness'"),
-        (("night", "--agent", "nobody"), "agent 'nobody' is not known here"),
+        *(
+            ((*command, "--agent", "nobody"), "agent 'nobody' is not known here; known are: aria")
+            for command in (
+                ("night",),
+                ("report",),
+                ("diff",),
+                ("cost",),
+                ("batches",),
+                ("undo", "--night", "2026-06-01"),
+                ("undo", "--from", "2026-06-01", "--to", "2026-06-02"),
+            )
+        ),
         (("report", "--night", "2026-06-01"), "has not run here; run it with: nous night --date 2026-06-01"),
         (("diff", "--night", "2026-06-01"), "has not run here"),
         (("report", "--open"), "names no file: --open opens the page that --html FILE writes"),

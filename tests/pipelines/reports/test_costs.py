@@ -33,12 +33,15 @@ def nous(heart, database_url, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def spent(database, owner):
+def spent(heart, database, owner):
     """Two nights of two agents: batches collected, failed and under way, and one online request."""
     rows = [
         ("aria", FIRST, "imported", 100, 3, 0.25, 0.5), ("aria", SECOND, "submitted", 40, 0, 0, 0.1),
         ("cleo", FIRST, "failed", 10, 0, 0, 0.05), ("cleo", SECOND, "imported", 20, 0, 0.125, 0.2),
     ]  # fmt: skip
+    owner.execute(
+        "insert into heart.agents (id, embedding_space_id) select 'cleo', embedding_space_id from heart.agents"
+    )
     for row in rows:
         owner.execute(BATCH, row)
     meter_of(database, "aria", FIRST)(Spent("write", SONNET, "writing-1", Usage(500, 100, 20, 10)))
