@@ -29,6 +29,8 @@ BANDS = ("goals", "core_patterns", "core_tools", "core_concepts", "implementatio
 STEP_PARTS = ("name", "detail")
 BAND_TITLES = ("Goals", "Patterns", "Tools", "Concepts", "Notes")
 HINT_CHARACTERS = 120  # one line of a context; about 30 tokens
+IN_REVIEW = "In review: "
+"""How recall begins the second line of a procedure that mostly failed (`recall.sql`)."""
 ARROW, ELLIPSIS = "→", "…"
 SEVERE = frozenset({"block", "absolute"})
 _SPACES = re.compile(r"\s+")
@@ -97,7 +99,10 @@ def episode_levels(row: Mapping[str, Any]) -> Levels:
 
 
 def procedure_levels(row: Mapping[str, Any]) -> Levels:
-    """Return the levels of a procedure; its compressed one is the hint "deploy: test→build→stage"."""
+    """Return the levels of a procedure; its compressed one is the hint "deploy: test→build→stage".
+
+    Where its text says that it is in review and why, so do its summary, in the second line, and its hint.
+    """
     name: str = row.get("name") or row.get("subject") or ""
     full = row.get("content") or procedure_text(name, row)
     steps: Sequence[Any] = row.get("steps") or ()
@@ -105,9 +110,11 @@ def procedure_levels(row: Mapping[str, Any]) -> Levels:
     bands: dict[str, Sequence[str]] = {band: row.get(band) or () for band in BANDS}
     is_told = bool(steps or template or any(bands.values()))
     hint = row.get("compressed") or (hint_of(name, bands=bands, steps=steps, template=template) if is_told else name)
-    wanted = row.get("trigger")
-    summary = row.get("summary") or (f"{hint}\n{wanted}" if wanted else hint)
-    return descending(full, summary, hint, (row.get("index_word"), name))
+    review = [line for line in full.split("\n")[1:2] if line.startswith(IN_REVIEW)]
+    first, *more = (row.get("summary") or "\n".join(filter(None, (hint, row.get("trigger"))))).split("\n")
+    return descending(
+        full, "\n".join([first, *review, *more]), " ".join([hint, *review]), (row.get("index_word"), name)
+    )
 
 
 def procedure_text(name: str, row: Mapping[str, Any]) -> str:

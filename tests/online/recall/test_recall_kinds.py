@@ -348,7 +348,7 @@ def test_a_procedure_in_review_says_so_and_stands_behind_one_that_answers_nearly
     assert [each.id for each in before] == [poor.id, good.id], [each.parts for each in before]
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
         cause = Cause("agent", "flagged", "it fails", effective_at=datetime.now(UTC))
-        why = "worked in only 2 of 6 uses, less than 50%"
+        why = "worked in only 2 of 6 uses, less than 40%"
         flag_for_review(connection, "aria", procedure_ids=[poor.id], reason=why, cause=cause)
 
     found = heart.recall(question)
@@ -357,6 +357,9 @@ def test_a_procedure_in_review_says_so_and_stands_behind_one_that_answers_nearly
     assert [each.id for each in found] == [good.id, poor.id]
     assert found[1].text.splitlines()[:2] == [poor.name, f"In review: {why}"]
     assert "In review" not in found[0].text
+    short = {detail: heart.recall(question, detail=detail)[1].text for detail in ("summary", "compressed")}
+    assert short["summary"].splitlines() == [f"{poor.name}: moor the barge", f"In review: {why}"]
+    assert short["compressed"] == f"{poor.name}: moor the barge In review: {why}"
     assert f"how to: Moor the red barge with a long chain In review: {why}" in context.text
     assert "how to: [in review] Moor the red barge with a long chain" in heart.assemble_context(budget=2_000).text
     assert "In review" not in heart.recall(question, as_of=datetime.now(UTC))[0].text
