@@ -194,6 +194,8 @@ class ContextEntry:
     """When it was last stated, or the interval it holds in: the beginning of the line."""
     time: str = ""
     """The time of that day, for lines of one topic and one day."""
+    behind: frozenset[UUID] = frozenset()
+    """Facts without which it is not shown: later ones that contradict it."""
     shorter: Callable[[], Sequence[Level]] = field(default=tuple, compare=False, repr=False)
     """Returns the levels below the first, longest first; called only where the first does not fit."""
 

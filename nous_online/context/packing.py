@@ -49,7 +49,8 @@ MOST_SURE = 0.99  # the most that one reason counts: below 1, so that a second o
 def tier_entries(known: Known, *, at: datetime) -> dict[Tier, list[ContextEntry]]:
     """Return the entries of each tier but the index, the best first.
 
-    A fact that an open contradiction names is marked as doubtful where it stands alone.
+    A fact that an open contradiction names is marked as doubtful where it stands alone. One that a later or more
+    trusted fact of its tier contradicts does not stand without that one.
     """
     doubtful = frozenset(each for pair in known.contradictions for each in pair.ids)
     tiers: dict[Tier, Iterable[ContextEntry]] = {
@@ -62,10 +63,28 @@ def tier_entries(known: Known, *, at: datetime) -> dict[Tier, list[ContextEntry]
             with_mark(replace(entry, reason=f"{entry.reason}; contradicted"), "in doubt: ")
             if entry.kind == "fact" and entry.memory_ids[0] in doubtful
             else entry
-            for entry in with_times(list(own))
+            for entry in with_later(with_times(list(own)), known)
         ]
         for tier, own in tiers.items()
     }
+
+
+def with_later(entries: Sequence[ContextEntry], known: Known) -> list[ContextEntry]:
+    """Return entries, those that are not pinned with the facts of their tier that contradict them and go before them.
+
+    That is the more trusted fact, of two as trusted the later one.
+    """
+    later: dict[UUID, set[UUID]] = {}
+    for pair in known.contradictions:
+        behind, first = sorted(pair.facts, key=lambda each: (each.trust, each.said_at, each.id))
+        later.setdefault(behind.id, set()).add(first.id)
+    present = {entry.memory_ids[0] for entry in entries if entry.memory_ids}
+    return [
+        replace(entry, behind=frozenset(later.get(entry.memory_ids[0], ())) & present)
+        if entry.memory_ids and not entry.is_pinned
+        else entry
+        for entry in entries
+    ]
 
 
 # --- critical ---
@@ -405,7 +424,9 @@ def arrange(
     def fill(tier: Tier, room: int) -> int:
         """Place the entries that fit into a tier, and return the tokens left."""
         elsewhere = Shown().union(*(ids for other, ids in shown.items() if other != tier))
-        placed[tier] = pack(not_shown(wanted.get(tier, ()), elsewhere), room, due=due.get(tier, NOTHING))
+        placed[tier] = pack_in_order(
+            not_shown(wanted.get(tier, ()), elsewhere), room, elsewhere, due.get(tier, NOTHING)
+        )
         shown[tier] = ids_of(placed[tier])
         return room - tier_cost(placed[tier])
 
@@ -458,6 +479,16 @@ def pinned_levels(entries: Sequence[ContextEntry], room: int) -> Levels:
     levels = shortest_levels(pinned, {}, left)
     levels |= longer_levels(pinned, levels, left - tokens_used(pinned, levels))
     return {pinned[place].memory_ids: level for place, level in levels.items()}
+
+
+def pack_in_order(entries: Sequence[ContextEntry], room: int, elsewhere: Shown, due: Levels) -> list[Placed]:
+    """Pack entries, without those that something later has to be shown with and found no room, so that it may."""
+    placed = pack(entries, room, due=due)
+    shown = elsewhere | ids_of(placed)
+    alone = {line.entry.memory_ids for line in placed if not line.entry.behind <= shown}
+    if not alone:
+        return placed
+    return pack_in_order([each for each in entries if each.memory_ids not in alone], room, elsewhere, due)
 
 
 def pack(entries: Sequence[ContextEntry], room: int, *, due: Levels = NOTHING) -> list[Placed]:

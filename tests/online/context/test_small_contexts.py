@@ -117,6 +117,24 @@ def test_a_context_shows_the_later_of_two_values_first(heart):
     ]
 
 
+@pytest.mark.parametrize("is_later_trusted", [True, False])
+def test_a_contradicted_fact_never_stands_without_the_later_or_more_trusted_one(heart, judge, is_later_trusted):
+    told = ("Prod DB runs on box fsn1-04", "We moved prod off fsn1-04 in the night, and its new home is box nbg1-11")
+    judge.verdicts[told] = Verdict.CONTRADICTS
+    firm, doubtful = reversed(told) if is_later_trusted else told
+    for day, text in enumerate(told, start=1):
+        at = datetime(2026, 5, day, tzinfo=UTC)
+        heart.learn(text, subject="prod", learned_at=at, trust=50 if text == firm else 40)
+    learn_an_office(heart)
+
+    shown = set[tuple[bool, bool]]()
+    for budget in range(20, 320, 5):
+        context = heart.assemble_context(query="which box does the prod DB run on?", budget=budget)
+        shown.add((firm in context.text, doubtful in context.text))
+
+    assert shown == {(False, False), (True, False), (True, True)}
+
+
 @pytest.mark.parametrize("budget", [120, 1_000])
 def test_a_fact_of_an_open_contradiction_that_stands_alone_is_in_doubt(heart, judge, budget):
     statements = ("The database is Postgres", "The database is Mongo", "The database is Oracle")
