@@ -148,8 +148,9 @@ class Heart(
         if works_in_background:
             background = Background(agent)
             agent.awake.on_ring = background.start
-            # A finalizer, so that a heart that is dropped without `close` ends its thread too.
+            # A finalizer, so that a heart that is dropped without `close` ends its thread too; at exit `stop_all` does.
             self._stop_background = weakref.finalize(self, background.stop)
+            self._stop_background.atexit = False
         else:
             self._stop_background = None
 

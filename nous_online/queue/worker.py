@@ -15,8 +15,10 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
+from weakref import WeakSet
 
 from psycopg import Connection
 from psycopg.types.json import Jsonb
@@ -458,6 +460,7 @@ class Background:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
+        BACKGROUNDS.add(self)
 
     def start(self) -> None:
         """Start the thread unless it is alive; threads don't survive a fork, so a forked process starts its own."""
@@ -498,6 +501,22 @@ class Background:
             logger.warning("the work of agent %r failed and is tried again: %r", self._agent.id, error)
         self._stopping.wait(WORKER.rest_s)
         return False
+
+
+BACKGROUNDS: WeakSet[Background] = WeakSet()
+"""Those of all hearts in this process."""
+
+
+def stop_all() -> None:
+    """End the threads of all hearts."""
+    for each in list(BACKGROUNDS):
+        each.stop()
+
+
+# As the interpreter ends, before `concurrent.futures` closes the pools that their work needs: that one is registered at
+# its import, and what is registered last runs first.
+import_module("concurrent.futures.thread")
+threading._register_atexit(stop_all)  # pyright: ignore[reportUnknownMemberType, reportAttributeAccessIssue] (as the pools do)
 
 
 @dataclass(frozen=True)

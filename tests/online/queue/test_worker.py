@@ -357,15 +357,26 @@ def test_nous_status_says_what_waits(local_model: Heart, environment: dict[str, 
     assert "1 closed episodes to complete" in said
 
 
-@pytest.mark.parametrize("last_words", ["", "heart.close()"], ids=["just ends", "closes"])
+AMID_READING = """
+import time
+from nous_online.language.pairs.reader import cores
+while not cores.cache_info().currsize:
+    time.sleep(0.01)
+"""
+"""Waits until the threads that read pairs of statements were asked for the first time."""
+
+
+@pytest.mark.parametrize(
+    "last_words", ["", AMID_READING, "heart.close()"], ids=["just ends", "ends amid reading", "closes"]
+)
 def test_a_process_that_ends_amid_the_work_ends_cleanly(
     local_model: Heart, environment: dict[str, str], owner: psycopg.Connection, last_words: str
 ):
     program = f"""
 from nous_online import Heart
 heart = Heart.open("aria")
-for number in range(2):
-    heart.record_episode({TALK!r})
+for number in range(4):
+    heart.record_episode({TALK!r}.replace("nine", str(number + 5)).replace("Fjordline", f"Fjordline {{number}}"))
 {last_words}
 """
     ended = subprocess.run(
@@ -380,4 +391,4 @@ for number in range(2):
     assert (ended.returncode, ended.stderr) == (0, "")
     owner.execute("update heart.completions set due_at = now() where finished_at is null")
     local_model.work(deadline_s=60)
-    assert is_completed(owner, 2)()
+    assert is_completed(owner, 4)()
