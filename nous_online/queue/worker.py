@@ -7,6 +7,7 @@ everything that is counted happens in the one transaction that marks the episode
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
 import logging
@@ -514,9 +515,9 @@ def stop_all() -> None:
 
 
 # As the interpreter ends, before `concurrent.futures` closes the pools that their work needs: that one is registered at
-# its import, and what is registered last runs first.
+# its import, and what is registered last runs first. Python documents no way to it, so another one may lack it.
 import_module("concurrent.futures.thread")
-threading._register_atexit(stop_all)  # pyright: ignore[reportUnknownMemberType, reportAttributeAccessIssue] (as the pools do)
+getattr(threading, "_register_atexit", atexit.register)(stop_all)
 
 
 @dataclass(frozen=True)

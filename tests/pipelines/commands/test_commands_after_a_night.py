@@ -195,7 +195,15 @@ def test_everything_of_one_kind_is_taken_back(nous, owner):
     }  # fmt: skip
 
 
-def test_a_report_can_be_narrowed_to_an_agent(nous):
+def add_agent(owner, name: str) -> None:
+    """Add an agent without memories."""
+    owner.execute(
+        "insert into heart.agents (id, embedding_space_id) select %s, embedding_space_id from heart.agents", [name]
+    )
+
+
+def test_a_report_can_be_narrowed_to_an_agent(nous, owner):
+    add_agent(owner, "ben")
     others = as_json(nous("report", "--night", "2026-06-01", "--agent", "ben", "--json"))
 
     assert (others["entries"], others["counts"]["active_before"]) == ([], 0)
@@ -247,6 +255,7 @@ def test_one_proposal_is_taken_back_by_the_name_the_report_gives_it(nous, owner)
 
 
 def test_what_is_said_and_undone_of_a_night_is_of_the_agent_in_the_environment(nous, owner, monkeypatch):
+    add_agent(owner, "basil")
     monkeypatch.setenv("NOUS_AGENT", "basil")
     settings.cache_clear()
 
