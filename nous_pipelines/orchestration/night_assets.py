@@ -485,6 +485,8 @@ def phase_parts(phase: NightPhase, inputs: Inputs, night: date) -> list[ChunkOut
             return parts
         # It failed for an agent, so each part gathered from its own agents alone.
     gathered = inputs.map_chunks(phase.name, make_table, name="gathered", make=gather, night=night)
+    if not gathered:  # there is no agent, or it failed for each
+        return []
     whole = pl.concat([part.table("gathered") for part in gathered])
     return inputs.with_table("gathered", whole).map_chunks(phase.name, find_proposals, find=phase.find, night=night)
 

@@ -259,6 +259,14 @@ def test_a_night_with_nothing_to_do_is_a_success(heart, run):
     assert set(outcome.report.counts.values()) == {0}
 
 
+def test_a_night_of_a_store_without_agents_is_a_success(run, owner):
+    outcome = run()
+
+    assert owner.execute("select count(*) from heart.agents").fetchone() == (0,)
+    assert outcome.failures == ()
+    assert outcome.is_success
+
+
 def test_two_processes_never_run_one_night_at_once(heart, run, instance, folder):
     folder.parent.mkdir(parents=True)
     runs, lock = instance.get_runs_count(), filelock.FileLock(folder.with_name(f".{folder.name}.lock"))
