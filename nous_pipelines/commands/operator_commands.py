@@ -100,7 +100,7 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
         return undo_nights(range_of(first, last, night or proposal), agent_if_set(agent), kind, reason)
     if not (night or proposal):
         raise InvalidInput("name what to take back: --night YYYY-MM-DD, --proposal ID, --memory ID or --source NAME")
-    whose = agent if proposal else agent_if_set(agent)  # an id says whose it is
+    whose = agent if proposal else agent_if_set(agent)  # an id says whose it is, but for copies
     return undo_proposals(whose, parse_night(night) if night else None, kind, proposal, reason)
 
 

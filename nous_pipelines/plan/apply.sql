@@ -130,6 +130,10 @@ where p.state = 'applied'
   and (%(id)s::uuid is null or p.id = %(id)s)
 order by p.night desc, p.agent_id, p.decided_at desc, p.id
 
+-- name: owners
+-- The agents that have a proposal of this id, whatever became of it.
+select p.agent_id from lifecycle.proposals p where p.id = %s order by p.agent_id
+
 -- name: last_undone
 -- When the last of some proposals was undone, and why.
 select p.decided_at, p.outcome

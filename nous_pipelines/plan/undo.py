@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -71,12 +71,14 @@ def undo(database: Database, selection: Selection, *, reason: str, chunk_size: i
 
     Restores every column they changed. Refused, and still applied, is a proposal whose memories were changed since in
     the same columns, one whose rows stayed locked, and what is left when the database fails half-way. Raises `NotFound`
-    when no selected proposal is applied, and `Unavailable` when nothing could be undone.
+    when no selected proposal is applied, `InvalidInput` when the id of one is of several agents, and `Unavailable` when
+    nothing could be undone.
     """
-    undone: dict[UUID, str] = {}
-    refused: dict[UUID, str] = {}
+    undone: list[AppliedProposal] = []
+    refused: list[tuple[AppliedProposal, str]] = []
     # A transaction for each proposal takes 19 times as long as applying them did.
-    chunks = chunks_of(select_proposals(database, selection), chunk_size)
+    selected = select_proposals(database, selection)
+    chunks = chunks_of(selected, chunk_size)
     parts = deque((chunk, CHUNK_TIMEOUT_S) for chunk in chunks)
     while parts:
         part, timeout_s = parts.popleft()
@@ -86,8 +88,8 @@ def undo(database: Database, selection: Selection, *, reason: str, chunk_size: i
             if is_fatal(error):
                 if not undone:
                     raise
-                left = [each.id for missed in (part, *(rest for rest, _ in parts)) for each in missed]
-                refused |= dict.fromkeys(left, f"not reached: {error}")
+                left = [each for missed in (part, *(rest for rest, _ in parts)) for each in missed]
+                refused += [(each, f"not reached: {error}") for each in left]
                 break
             if len(part) > 1:  # bisect, so that one proposal does not keep its whole chunk from being undone
                 half, patience_s = len(part) // 2, min(timeout_s, PART_TIMEOUT_S)
@@ -95,14 +97,27 @@ def undo(database: Database, selection: Selection, *, reason: str, chunk_size: i
                 parts.extendleft([(part[half:], patience_s), (part[:half], patience_s)])
                 continue
             faults = {part[0].id: refusal_reason(error)}
-        refused |= faults
-        undone |= {proposal.id: proposal.agent_id for proposal in part if proposal.id not in faults}
+        refused += [(each, faults[each.id]) for each in part if each.id in faults]
+        undone += [each for each in part if each.id not in faults]
         reach("undo committed")
-    return Undone(tuple(undone), refused, tuple(sorted({*undone.values()})))
+    agents = tuple(sorted({each.agent_id for each in undone}))
+    return Undone(tuple(each.id for each in undone), reasons_by_id(selected, refused), agents)
+
+
+def reasons_by_id(
+    selected: Iterable[AppliedProposal], refused: Iterable[tuple[AppliedProposal, str]]
+) -> dict[UUID, str]:
+    """Return why proposals were refused; of an id that a copied agent has, too, the reasons name the agents."""
+    owners = Counter(each.id for each in selected)
+    reasons: defaultdict[UUID, list[str]] = defaultdict(list)
+    for each, why in refused:
+        reasons[each.id].append(why if owners[each.id] == 1 else f"of {each.agent_id}: {why}")
+    return {each: "; ".join(found) for each, found in reasons.items()}
 
 
 def select_proposals(database: Database, selection: Selection) -> list[AppliedProposal]:
     """Return the applied proposals of a selection, in the order to undo them; raise `NotFound` for none."""
+    check_owner(database, selection)
     found = database.rows(AppliedProposal, SQL["applied_proposals"], vars(selection))
     if not found:
         wanted = ", ".join(f"{name}={value}" for name, value in vars(selection).items() if value is not None)
@@ -110,6 +125,16 @@ def select_proposals(database: Database, selection: Selection) -> list[AppliedPr
             raise NotFound(f"all that has {wanted} was undone already{when}; nothing of it is left to undo")
         raise NotFound(f"no applied proposal has {wanted or 'been found'}; `nous diff` shows what each night did")
     return found
+
+
+def check_owner(database: Database, selection: Selection) -> None:
+    """Raise `InvalidInput` for an id alone that is of several agents: a copied agent keeps the ids of its proposals."""
+    if selection.id is None or selection.agent_id is not None:
+        return
+    with database.transaction() as connection:
+        owners = [agent_id for (agent_id,) in connection.execute(SQL["owners"], [selection.id])]
+    if len(owners) > 1:
+        raise InvalidInput(f"proposal {selection.id} is of several agents: {', '.join(owners)}; name one with --agent")
 
 
 def undone_when(database: Database, selection: Selection) -> str:

@@ -46,6 +46,11 @@ class Outline:
     leaving: int
     """The number of facts it moves out of the state `active`."""
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """Whose it is, and its id, which the proposal of a copied agent has, too."""
+        return self.agent_id, self.id
+
 
 @dataclass(frozen=True)
 class Changed:
@@ -67,6 +72,7 @@ class Changed:
 class Quoted:
     """A wording among the statements that a merge joins, and how many times it was stated."""
 
+    agent_id: str
     proposal_id: str
     text: str
     times: int

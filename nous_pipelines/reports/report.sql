@@ -27,7 +27,7 @@ where night = %(night)s and kind = 'supersede' and state = 'applied'
 
 -- name: said
 -- What was said for the facts of some proposals and for those merged into them, and how often in which words.
-select w.proposal_id, s.content as text, count(*)::integer as times
+select w.agent_id, w.proposal_id, s.content as text, count(*)::integer as times
 from (
     select distinct u.agent_id, u.proposal_id, m.id
     from unnest(%(agent_ids)s::text[], %(proposal_ids)s::text[], %(ids)s::uuid[]) u(agent_id, proposal_id, id)
@@ -35,7 +35,7 @@ from (
 ) w
 join heart.statements s on s.agent_id = w.agent_id and s.fact_id = w.id
 where s.taken_back_at is null
-group by w.proposal_id, s.content
+group by w.agent_id, w.proposal_id, s.content
 order by min(s.said_at), s.content
 
 -- name: memories
@@ -43,21 +43,22 @@ order by min(s.said_at), s.content
 with wanted as (
     select distinct agent_id, id from unnest(%(agent_ids)s::text[], %(ids)s::uuid[]) w(agent_id, id)
 )
-select f.id::text, 'fact' as kind, f.content as text,
+select f.agent_id, f.id::text, 'fact' as kind, f.content as text,
        jsonb_build_object('state', f.state, 'rank_weight', f.rank_weight, 'scope', f.scope,
                           'confirmation_count', f.confirmation_count) as now
 from wanted join heart.facts f using (agent_id, id)
 union all
-select e.id::text, 'episode', coalesce(e.title, e.index_word, left(coalesce(e.compressed, e.summary, e.detail), 120), 'untitled'),
+select e.agent_id, e.id::text, 'episode',
+       coalesce(e.title, e.index_word, left(coalesce(e.compressed, e.summary, e.detail), 120), 'untitled'),
        jsonb_build_object('state', e.state, 'rank_weight', e.rank_weight, 'scope', e.scope,
                           'compression_tier', e.compression_tier)
 from wanted join heart.episodes e using (agent_id, id)
 union all
-select p.id::text, 'procedure', p.name,
+select p.agent_id, p.id::text, 'procedure', p.name,
        jsonb_build_object('state', p.state, 'rank_weight', p.rank_weight, 'scope', p.scope)
 from wanted join heart.procedures p using (agent_id, id)
 union all
-select c.id::text, 'censor', concat_ws(': ', c.trigger, nullif(c.reason, c.trigger)),
+select c.agent_id, c.id::text, 'censor', concat_ws(': ', c.trigger, nullif(c.reason, c.trigger)),
        jsonb_build_object('state', c.state, 'rank_weight', c.rank_weight, 'scope', c.scope, 'severity', c.severity)
 from wanted join heart.censors c using (agent_id, id)
 
@@ -220,7 +221,7 @@ select (select count(*) from contradictions) as contradictions,
         where state = 'review' and (%(agent_ids)s::text[] = '{{}}' or agent_id = any(%(agent_ids)s))) as procedures
 
 -- name: inactive_facts
-select id::text from heart.facts where agent_id = any(%(agent_ids)s) and state in ('superseded', 'archived', 'quarantined')
+select agent_id, id::text from heart.facts where agent_id = any(%(agent_ids)s) and state in ('superseded', 'archived', 'quarantined')
 
 -- name: health_history
 -- The last nights, summed over agents. Whoever was not measured in one of them stands as when last measured before.

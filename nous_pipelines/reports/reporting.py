@@ -94,8 +94,11 @@ def candidates_left(database: Database, files: NightFiles) -> pl.DataFrame:
         raise Unavailable(message) from error
     agents = found["agent_id"].unique().to_list()
     with database.transaction(timeout_s=TIMEOUT_S) as connection:
-        inactive = [row[0] for row in connection.execute(SQL["inactive_facts"], {"agent_ids": agents})]
-    return found.filter(~pl.col("left_id").is_in(inactive), ~pl.col("right_id").is_in(inactive))
+        rows = connection.execute(SQL["inactive_facts"], {"agent_ids": agents}).fetchall()
+    inactive = pl.DataFrame(rows, schema={"agent_id": pl.String, "id": pl.String}, orient="row")
+    for side in SIDES:
+        found = found.join(inactive, left_on=["agent_id", side], right_on=["agent_id", "id"], how="anti")
+    return found
 
 
 def pair_figures(left: pl.DataFrame) -> dict[str, dict[str, int]]:
@@ -143,10 +146,16 @@ COST_BY = (Dimension.PURPOSE, Dimension.MODEL, Dimension.WAY)
 class ReportedMemory:
     """The present text of a memory, and the present values of the columns that a night may change."""
 
+    agent_id: str
     id: str
     kind: str
     text: str
     now: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+Memories = Mapping[str, Mapping[str, ReportedMemory]]
+"""Memories by agent, then by id: an agent that was copied has those ids, too."""
+NOT_READ = MappingProxyType[str, ReportedMemory]({})
 
 
 @dataclass(frozen=True)
@@ -162,6 +171,11 @@ class ReportedProposal:
     state: str
     outcome: str | None = None
     before: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Whose it is, and its id, which the proposal of a copied agent has, too."""
+        return self.agent_id, self.id
 
     @property
     def named(self) -> set[str]:
@@ -269,30 +283,30 @@ def outlines_of(
     *,
     night: date,
     agent_ids: Sequence[str],
-) -> tuple[list[Outline], dict[str, ReportedProposal]]:
-    """Return the outlines of all proposals of the night, and by id the planned ones that are not decided yet."""
+) -> tuple[list[Outline], dict[tuple[str, str], ReportedProposal]]:
+    """Return the outlines of all proposals of the night, and by key the planned ones that are not decided yet."""
     wanted = {"night": night, "agent_ids": list(agent_ids)}
     outlines = database.rows(Outline, SQL["outlines"], wanted, timeout_s=TIMEOUT_S)
     # Once this plan was applied, every proposal in it is in the database, and its file need not be parsed.
     if files.has("applied") and files.read_json("applied").get("hash") == account.hash:
         return outlines, {}
-    known = {each.id for each in outlines}
-    planned = {each.id: each for each in planned_proposals(files, night, agent_ids) if each.id not in known}
+    known = {each.key for each in outlines}
+    planned = {each.key: each for each in planned_proposals(files, night, agent_ids) if each.key not in known}
     open_outlines = [outline_of(each, inactive) for each in planned.values()]
     return outlines + sorted(open_outlines, key=lambda each: (-each.size, each.id)), planned
 
 
 def mark_left_out(
-    left_out: Sequence[AgentLeftOut], outlines: Sequence[Outline], planned: Mapping[str, ReportedProposal]
-) -> tuple[list[Outline], dict[str, ReportedProposal]]:
+    left_out: Sequence[AgentLeftOut], outlines: Sequence[Outline], planned: Mapping[tuple[str, str], ReportedProposal]
+) -> tuple[list[Outline], dict[tuple[str, str], ReportedProposal]]:
     """Return outlines and planned proposals with those of agents left out marked as such, with the reason."""
     why = {each.agent_id: f"its agent was left out ({title_of(each.step)})" for each in left_out}
     out = {
-        each.id: replace(each, state=LEFT_OUT, outcome=why[each.agent_id])
+        each.key: replace(each, state=LEFT_OUT, outcome=why[each.agent_id])
         for each in planned.values()
         if each.agent_id in why
     }
-    return [replace(each, state=LEFT_OUT) if each.id in out else each for each in outlines], {**planned, **out}
+    return [replace(each, state=LEFT_OUT) if each.key in out else each for each in outlines], {**planned, **out}
 
 
 def planned_proposals(files: NightFiles, night: date, agent_ids: Sequence[str]) -> Iterable[ReportedProposal]:
@@ -317,25 +331,28 @@ def outline_of(proposal: ReportedProposal, inactive: Collection[str]) -> Outline
 
 
 def read_proposals(
-    database: Database, outlines: Sequence[Outline], planned: Mapping[str, ReportedProposal]
+    database: Database, outlines: Sequence[Outline], planned: Mapping[tuple[str, str], ReportedProposal]
 ) -> list[ReportedProposal]:
     """Return the proposals of these outlines, in their order, from the database or from `planned`."""
-    stored = [each for each in outlines if each.id not in planned]
+    stored = [each for each in outlines if each.key not in planned]
     wanted = {"agent_ids": sorted({each.agent_id for each in stored}), "ids": [UUID(each.id) for each in stored]}
     decided = database.rows(ReportedProposal, SQL["decided"], wanted, timeout_s=TIMEOUT_S)
-    known = {**planned, **{each.id: each for each in decided}}
-    return [known[each.id] for each in outlines if each.id in known]
+    known = {**planned, **{each.key: each for each in decided}}
+    return [known[each.key] for each in outlines if each.key in known]
 
 
-def read_memories(database: Database, wanted: Iterable[tuple[str, str]]) -> dict[str, ReportedMemory]:
+def read_memories(database: Database, wanted: Iterable[tuple[str, str]]) -> Memories:
     """Return memories, given by agent and id, with their present texts; deleted ones are left out."""
     pairs = [(agent_id, UUID(memory)) for agent_id, memory in wanted]
     parameters = {"agent_ids": [agent_id for agent_id, _ in pairs], "ids": [memory for _, memory in pairs]}
-    return {each.id: each for each in database.rows(ReportedMemory, SQL["memories"], parameters, timeout_s=TIMEOUT_S)}
+    found: dict[str, dict[str, ReportedMemory]] = {}
+    for each in database.rows(ReportedMemory, SQL["memories"], parameters, timeout_s=TIMEOUT_S):
+        found.setdefault(each.agent_id, {})[each.id] = each
+    return found
 
 
-def read_statements(database: Database, decided: Iterable[ReportedProposal]) -> dict[str, list[Quoted]]:
-    """Return the wordings of the statements of merged facts, by proposal."""
+def read_statements(database: Database, decided: Iterable[ReportedProposal]) -> dict[tuple[str, str], list[Quoted]]:
+    """Return the wordings of the statements of merged facts, by the key of the proposal."""
     named = [
         (each.agent_id, each.id, UUID(memory))
         for each in decided
@@ -344,26 +361,32 @@ def read_statements(database: Database, decided: Iterable[ReportedProposal]) -> 
     ]
     agents, proposals, memories = zip(*named, strict=True) if named else ((), (), ())
     wanted = {"agent_ids": list(agents), "proposal_ids": list(proposals), "ids": list(memories)}
-    found: dict[str, list[Quoted]] = {}
+    found: dict[tuple[str, str], list[Quoted]] = {}
     for each in database.rows(Quoted, SQL["said"], wanted, timeout_s=TIMEOUT_S) if named else ():
-        found.setdefault(each.proposal_id, []).append(each)
+        found.setdefault((each.agent_id, each.proposal_id), []).append(each)
     return found
 
 
 def entries_of(
     decided: Iterable[ReportedProposal],
-    memories: Mapping[str, ReportedMemory],
-    said: Mapping[str, Sequence[Quoted]] = MappingProxyType({}),
+    memories: Memories,
+    said: Mapping[tuple[str, str], Sequence[Quoted]] = MappingProxyType({}),
 ) -> tuple[ReportEntry, ...]:
     """Return proposals as entries of a report."""
-    texts = {memory: known.text for memory, known in memories.items()}
-    return tuple(replace(entry_of(each, memories, texts), said=tuple(said.get(each.id, ()))) for each in decided)
+    texts = {agent_id: {memory: known.text for memory, known in own.items()} for agent_id, own in memories.items()}
+    return tuple(
+        replace(
+            entry_of(each, memories.get(each.agent_id, NOT_READ), texts.get(each.agent_id, {})),
+            said=tuple(said.get(each.key, ())),
+        )
+        for each in decided
+    )
 
 
 def entry_of(
     proposal: ReportedProposal, memories: Mapping[str, ReportedMemory], texts: Mapping[str, str]
 ) -> ReportEntry:
-    """Return a proposal as an entry of a report, given the texts of all memories."""
+    """Return a proposal as an entry of a report, given the memories of its agent and their texts."""
     is_applied = proposal.state in {"applied", "undone"}
     before = (
         proposal.before if is_applied else {memory: memories[memory].now for memory in proposal.named & memories.keys()}
@@ -380,9 +403,10 @@ def entry_of(
     )
 
 
-def waiting_of(proposal: Mapping[str, Any], memories: Mapping[str, ReportedMemory]) -> WaitingProposal:
+def waiting_of(proposal: Mapping[str, Any], memories: Memories) -> WaitingProposal:
     """Return a waiting proposal with the texts of its memories."""
-    texts = tuple(memories[memory].text if memory in memories else UNKNOWN for memory in proposal["targets"])
+    own = memories.get(proposal["agent_id"], NOT_READ)
+    texts = tuple(own[memory].text if memory in own else UNKNOWN for memory in proposal["targets"])
     return WaitingProposal(proposal["id"], proposal["agent_id"], proposal["kind"], proposal["reason"], texts)
 
 
@@ -432,9 +456,10 @@ def look_alikes(
     return counted, first.head(len(first) if shown is None else shown).to_dicts()
 
 
-def kept_apart(pair: Mapping[str, Any], memories: Mapping[str, ReportedMemory]) -> KeptApart:
+def kept_apart(pair: Mapping[str, Any], memories: Memories) -> KeptApart:
     """Return a pair that was kept apart with the texts of both facts."""
-    a, b = (memories[pair[side]].text if pair[side] in memories else UNKNOWN for side in SIDES)
+    own = memories.get(pair["agent_id"], NOT_READ)
+    a, b = (own[pair[side]].text if pair[side] in own else UNKNOWN for side in SIDES)
     return KeptApart(pair["agent_id"], a, b, pair["similarity"], pair["reason"], pair["verdict"])
 
 
@@ -443,7 +468,7 @@ def stopped_by(
     checks: Sequence[Mapping[str, Any]],
     account: NightAccount,
     outlines: Sequence[Outline],
-    planned: Mapping[str, ReportedProposal],
+    planned: Mapping[tuple[str, str], ReportedProposal],
 ) -> tuple[Stopped, ...]:
     """Return each failed check with the texts of the memories and proposals it names, and advice."""
     broken = [check for check in checks if not check["passed"] and check["name"] != NOBODY_LEFT_OUT]
@@ -452,7 +477,7 @@ def stopped_by(
         return ()
     agents = {each.agent_id for each in outlines}
     known = read_memories(database, ((agent_id, memory) for agent_id in agents for memory in named))
-    texts = {memory: each.text for memory, each in known.items()}
+    texts = {memory: each.text for own in known.values() for memory, each in own.items()}
     texts |= {each.id: f"{each.kind} proposal: {each.reason}" for each in planned.values() if each.id in named}
     return tuple(
         Stopped(

@@ -14,9 +14,10 @@ from night_runs import NIGHT, SAID, events_in, facts_in, plan_of, proposals_in, 
 
 import nous_pipelines.plan.undo as undoing_nights
 from nous_online.core.domain import FACT
-from nous_online.core.errors import NotFound
+from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.database.changes import Cause, Version, change_memory
 from nous_online.heart import Heart
+from nous_online.interfaces.exporting import export_agent, restore_agent
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.plan.apply import CHUNK_SIZE, Applied, apply_plan
 from nous_pipelines.plan.undo import Selection, undo, undo_range
@@ -261,6 +262,35 @@ def test_only_what_is_selected_is_undone(heart, opened, night_database, run):
         with pytest.raises(NotFound, match="no applied proposal has"):
             take_back(night_database, **selection)
     assert take_back(night_database, kind="merge", night=NIGHT).undone == (other.id,)
+
+
+def test_a_proposal_of_a_copied_agent_is_undone_for_the_agent_that_is_named(
+    heart, database, night_database, run, tmp_path
+):
+    remember(heart, NINE, NINE)
+    (proposal,) = run().proposals
+    export_agent(database, "aria", tmp_path / "aria.jsonl.gz")
+    restore_agent(database, tmp_path / "aria.jsonl.gz", agent_id="carol")
+
+    with pytest.raises(InvalidInput, match=r"is of several agents: aria, carol; name one with --agent$"):
+        take_back(night_database, id=proposal.id)
+    assert take_back(night_database, id=proposal.id, agent_id="carol").agents == ("carol",)
+    with pytest.raises(InvalidInput, match="is of several agents"):
+        take_back(night_database, id=proposal.id)
+    assert take_back(night_database, night=NIGHT).agents == ("aria",)
+
+
+def test_a_night_of_an_agent_and_its_copy_says_what_it_undid_of_whom(heart, database, night_database, run, tmp_path):
+    remember(heart, NINE, NINE)
+    (proposal,) = run().proposals
+    export_agent(database, "aria", tmp_path / "aria.jsonl.gz")
+    restore_agent(database, tmp_path / "aria.jsonl.gz", agent_id="carol")
+    change(night_database, proposal.targets[0], "retagged", tags=["hours"])
+
+    result = take_back(night_database, night=NIGHT)
+
+    assert (result.undone, result.agents) == ((proposal.id,), ("carol",))
+    assert result.refused[proposal.id].startswith("of aria: ")
 
 
 def test_undoing_twice_finds_nothing_to_undo(heart, night_database, run):

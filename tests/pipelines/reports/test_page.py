@@ -78,7 +78,8 @@ def entry(kind: str = "merge", *, state: str = "applied", number: int = 0, text:
     """Return one entry of a report."""
     changed = Changed("fact", "b", f"{text} again", "active", f"superseded by “{text}”")
     outcome = "changed since" if state == "stale" else None
-    said = (Quoted(f"p{number}", text, 2), Quoted(f"p{number}", f"{text} o'clock", 1)) if kind == "merge" else ()
+    quoted = {text: 2, f"{text} o'clock": 1} if kind == "merge" else {}
+    said = tuple(Quoted("aria", f"p{number}", words, times) for words, times in quoted.items())
     told = (text, f"{text} again")
     return ReportEntry(f"p{number}", "aria", kind, state, f"said twice {text}", outcome, told, (changed,), said)
 

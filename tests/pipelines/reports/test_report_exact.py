@@ -12,6 +12,7 @@ from reported import AGAIN, LONG, NINE, SAID, SHORT, TEN, reported_night
 from test_health import change
 from test_page import report as page_report
 
+from nous_online.interfaces.exporting import export_agent, restore_agent
 from nous_pipelines.reports.html_report import page_of
 from nous_pipelines.reports.report import NAMED_AGENTS
 from nous_pipelines.reports.reporting import ReportedMemory, ReportedProposal, entries_of
@@ -104,11 +105,11 @@ def test_the_texts_of_a_report_are_gathered_once_for_all_its_entries():
             Counted.walks += 1
             return super().items()
 
-    told = Counted({f"m{n}": ReportedMemory(f"m{n}", "fact", f"text {n}") for n in range(50)})
+    told = Counted({f"m{n}": ReportedMemory("aria", f"m{n}", "fact", f"text {n}") for n in range(50)})
     archived = {"kind": "fact", "id": "m1", "set": {"state": "archived"}}
     decided = [ReportedProposal(f"p{n}", "aria", "archive", (f"m{n}",), [archived], "so", "applied") for n in range(50)]
 
-    entries = entries_of(decided, told)
+    entries = entries_of(decided, {"aria": told})
 
     assert [entry.told for entry in entries] == [(f"text {n}",) for n in range(50)]
     assert Counted.walks == 1
@@ -154,6 +155,25 @@ def test_no_text_of_a_memory_commands_the_terminal(capsys, shown, monkeypatch):
 
 def test_an_agents_name_cannot_end_the_code_it_stands_in():
     assert commands_line(["nous undo --agent 'a`b``c'"]) == "```nous undo --agent 'a`b``c'```"
+
+
+def test_proposals_of_an_agent_and_its_copy_are_told_of_each(heart, database, night_database, owner, tmp_path):
+    night = reported_night(heart, night_database, tmp_path)
+    night.merge(NINE, AGAIN)
+    night.plan()
+    night.decide("applied")
+    export_agent(database, "aria", tmp_path / "aria.jsonl.gz")
+    restore_agent(database, tmp_path / "aria.jsonl.gz", agent_id="carol")
+    with owner.transaction():
+        owner.execute("set local session_replication_role = replica")
+        owner.execute("delete from heart.facts where agent_id = 'carol' and id = %s", [night.ids[NINE]])
+
+    entries = {each.agent_id: each for each in night.report().of_kind("merge")}
+
+    assert {agent_id: each.told for agent_id, each in entries.items()} == {
+        "aria": (NINE, AGAIN),
+        "carol": ("(no longer stored)", AGAIN),
+    }
 
 
 def test_a_merge_tells_every_wording_that_was_said_for_it(heart, night_database, tmp_path):
