@@ -1,13 +1,13 @@
 -- Metrics for Prometheus over all agents: counts, ages and sums, without names.
 
 -- name: figures
--- One row of current figures. The age of waiting work counts from when it was due.
+-- One row of current figures. The age of waiting work counts from when it was due, at the earliest from when it came here.
 select (select count(*) from heart.agents)::float8 as agents,
        (select extract(epoch from (max(night) + 1)::timestamp at time zone 'UTC') from lifecycle.plans where state = 'applied')::float8 as last_night,
        (select extract(epoch from max(applied_at)) from lifecycle.plans where state = 'applied')::float8 as last_night_applied,
        (select count(*) from heart.completions where finished_at is null)::float8 as episodes_waiting,
        (select count(*) from heart.completions where finished_at is null and last_error is not null)::float8 as episodes_failing,
-       (select coalesce(extract(epoch from now() - min(due_at)), 0) from heart.completions
+       (select coalesce(extract(epoch from now() - min(greatest(due_at, created_at))), 0) from heart.completions
         where finished_at is null and due_at <= now())::float8 as episodes_oldest,
        (select count(*) from heart.contradictions c where {is_question})::float8 as contradictions_open,
        (select count(*) from heart.outbox_cursors where failed_count > 0)::float8 as consumers_failing,

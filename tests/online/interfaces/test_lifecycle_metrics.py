@@ -71,6 +71,19 @@ def test_tells_of_nights_work_that_waits_states_and_cost(
     assert not [name for name in found if "aria" in name or "ben" in name.split()]
 
 
+def test_an_episode_of_long_ago_waits_since_it_came_here(
+    heart: Heart, owner: psycopg.Connection, database_url: str, embedder: WordEmbedder
+):
+    heart.record_episode("The pager went off twice, and Ana took it.")
+    owner.execute("update heart.completions set due_at = now() - interval '25 days'")
+    imported = told(database_url, embedder)["nous_episodes_oldest_due_seconds"]
+    owner.execute("update heart.completions set created_at = now() - interval '3 hours'")
+    waiting = told(database_url, embedder)["nous_episodes_oldest_due_seconds"]
+
+    assert 0 <= imported < 600
+    assert 3 * 3600 <= waiting < 4 * 3600
+
+
 def test_a_database_that_can_t_be_asked_is_told_as_that():
     collector = LifecycleCollector(lambda: "postgresql://nobody@127.0.0.1:9/none")
 
