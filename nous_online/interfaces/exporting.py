@@ -246,9 +246,9 @@ def write_pages(database: Database, agent_id: str, folder: Path) -> Pages:
                 page.write(f"# {kind.capitalize()}\n".encode())
                 for heading, group in groupby(rows, key=lambda row: row[0]):
                     page.write(f"\n## {on_one_line(heading)}\n\n".encode())
-                    for _, line in group:
+                    for _, lines in group:
                         counts[kind] += 1
-                        page.write(f"- {on_one_line(line)}\n".encode())
+                        page.writelines(f"- {on_one_line(line)}\n".encode() for line in lines)
     return Pages(folder, agent_id, counts)
 
 

@@ -281,8 +281,9 @@ def test_the_page_of_procedures_tells_steps_and_templates(heart: Heart, tmp_path
     heart.store_procedure("deploy", kind="workflow", steps=["build", {"name": "ship", "detail": "after noon"}])
     heart.store_procedure("answer", kind="pattern", template={"greeting": "Dear …", "end": "Yours"})
 
-    write_pages(heart.agent.database, "aria", tmp_path)
+    pages = write_pages(heart.agent.database, "aria", tmp_path)
 
+    assert pages.rows["procedures"] == 2
     assert (tmp_path / "procedures.md").read_text("utf-8").splitlines() == [
         "# Procedures",
         "", "## answer", "", "- end: Yours", "- greeting: Dear …",
