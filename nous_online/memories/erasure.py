@@ -55,8 +55,9 @@ words would contain it by chance, and is looked for by the first `START`."""
 MOST_PAIRS = 5_000_000
 """Pairs of facts whose verdicts are deleted one by one, in some seconds; beyond it all verdicts of the agent go."""
 ROWS = (
-    ("lifecycle.events", "by_memory_id"), ("heart.contradictions", "by_either_side"), ("heart.links", "by_either_end"),
-    ("heart.statements", "by_statement"), ("heart.censors", "by_id"), ("heart.facts", "by_id"),
+    ("lifecycle.events", "by_memory_id"), ("lifecycle.proposals", "about_nothing_else"),
+    ("heart.contradictions", "by_either_side"), ("heart.links", "by_either_end"), ("heart.statements", "by_statement"),
+    ("heart.censors", "by_id"), ("heart.facts", "by_id"),
     ("heart.procedures", "by_id"), ("heart.completions", "by_episode"), ("heart.episode_artifacts", "by_episode"),
     ("brain.decisions", "by_decision"), ("heart.episodes", "by_id"), ("heart.postings", "by_memory_id"),
     ("heart.usage", "by_memory_id"), ("heart.requests", "by_memory_id"), ("heart.cold_texts", "by_memory_id"),
@@ -500,7 +501,6 @@ def erase_part(
         for table, condition in ROWS
     }
     connection.execute(BLOCKS["blank_events"], parameters)
-    rows["lifecycle.proposals"] = connection.execute(BLOCKS["drop_proposals"], parameters).rowcount
     connection.execute(BLOCKS["blank_proposals"], parameters)
     redact_rows(connection, contents.agent_id, quotations, contents.user_id)
     redact_facts(connection, contents.agent_id, contents.ids, quotations)

@@ -461,11 +461,6 @@ where agent_id = %(agent_id)s and memory_id <> all(%(ids)s)
   and (proposal_id = any(%(proposals)s) or after ->> 'superseded_by' = any(%(ids)s::text[])
        or before ->> 'superseded_by' = any(%(ids)s::text[]) or (action = 'learned' and reason ~ any(%(ids)s::text[])))
 
--- name: drop_proposals
-delete from lifecycle.proposals p
-where p.agent_id = %(agent_id)s and p.id = any(%(proposals)s)
-  and not exists (select from lifecycle.events e where e.agent_id = p.agent_id and e.proposal_id = p.id)
-
 -- name: blank_proposals
 update lifecycle.proposals p
 set reason = '[erased]', evidence = '{}', outcome = case when outcome is not null then '[erased]' end,
@@ -569,6 +564,12 @@ on conflict (agent_hash, content_hash) do nothing
 
 -- name: by_memory_id
 memory_id = any(%(ids)s)
+
+-- name: about_nothing_else
+-- Proposals on it that changed nothing which stays.
+(targets && %(ids)s or exists (select from jsonb_array_elements(read_set) each where each ->> 'id' = any(%(ids)s::text[])))
+and not exists (select from lifecycle.events e
+                where e.agent_id = proposals.agent_id and e.proposal_id = proposals.id and e.memory_id <> all(%(ids)s))
 
 -- name: by_id
 id = any(%(ids)s)

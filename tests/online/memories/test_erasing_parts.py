@@ -38,7 +38,6 @@ WITHOUT_ROWS = {
     "lifecycle.agent_policies": "the agent's",
     "lifecycle.health": "counts",
     "lifecycle.plans": "checked for quotations",
-    "lifecycle.proposals": "those about nothing else are deleted, of the others what they say of it",
 }
 """The agent's tables in which erasing a memory deletes no row, and why."""
 
@@ -472,8 +471,11 @@ def test_what_a_night_said_of_an_erased_fact_is_gone_and_its_changes_of_others_s
         "version_before": 1, "version_after": 2, "actor": "night", "reason": f"took up what said {WORD}",
         "effective_at": "2026-06-01", "night": "2026-06-01", "proposal_id": proposal["id"]}})  # fmt: skip
 
-    erase(fact.id)
+    planned = erase(fact.id, is_dry_run=True)
+    erased = erase(fact.id)
 
+    assert planned.rows == erased.rows
+    assert erased.rows["lifecycle.proposals"] == 1
     assert mentions(dump(owner), WORD, str(fact.id)) == set()
     assert owner.execute("select id, targets, reason from lifecycle.proposals").fetchall() == [
         (proposal["id"], [kept.id], "[erased]")
