@@ -348,8 +348,10 @@ async def heart_call(
     async with authenticator.slots.slot(agent_id, seconds=seconds_until(ends_at)):
         heart = authenticator.hearts.find_open(agent_id)
         if heart is None:
-            # An agent's key names its agent, which may be new. Others may have mistyped it, and reading creates none.
-            must_exist = is_reading(request) and caller.is_admin and agent_id != UNNAMED
+            # An agent's key names its agent, which may be new. Others may have mistyped it, and reading creates none;
+            # but an API without keys has one user, whose programs ask before they have stored anything.
+            is_only_one = agent_id == UNNAMED and not authenticator.requires_keys
+            must_exist = is_reading(request) and caller.is_admin and not is_only_one
             heart = await run_in_threadpool(
                 authenticator.hearts.of, agent_id, seconds=seconds_until(ends_at), must_exist=must_exist
             )

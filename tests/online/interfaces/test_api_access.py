@@ -366,6 +366,19 @@ def test_reading_another_agent_by_a_mistyped_name_creates_none_and_names_the_nea
     assert client.post("/facts", json={"content": "Cats like fish"}, headers=arai).status_code == 200
 
 
+def test_reading_the_agent_that_nobody_named_creates_none(
+    client: TestClient, database: Database, owner: psycopg.Connection
+) -> None:
+    admin = bearer(key_of(database, "*"))
+
+    answer = client.get("/facts/count", headers=admin)
+
+    assert (answer.status_code, "agent 'default' is not known here" in answer.json()["detail"]) == (404, True)
+    assert owner.execute("select id from heart.agents where id = 'default'").fetchall() == []
+    assert client.post("/facts", json={"content": "Cats like fish"}, headers=admin).status_code == 200
+    assert client.get("/facts/count", headers=admin).status_code == 200
+
+
 def test_a_second_server_of_a_process_writes_each_line_once_and_where_standard_error_is_now(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
