@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from shlex import quote
 from typing import Any, cast
 from uuid import UUID
 
@@ -331,7 +332,7 @@ def changes_with(connection: Connection, agent_id: str, event: PastChange) -> li
             if last.id != each.id:
                 raise Refused(
                     f"fact {each.memory_id}, which was split off, was changed since: {last.action} by {last.actor} "
-                    f"({last.reason}); undo that first"
+                    f"({last.reason}); undo that first: nous undo {each.memory_id} --agent {quote(agent_id)}"
                 )
     return [*other_side, event]
 
@@ -477,7 +478,8 @@ def restoration(
         later = history(connection, agent_id, event.memory_id)[0]
         raise Refused(
             f"{kind.name} {event.memory_id} was changed since ({', '.join(changed)}): "
-            f"{later.action} by {later.actor} ({later.reason}); undo that first"
+            f"{later.action} by {later.actor} ({later.reason}); "
+            f"undo that first: nous undo {event.memory_id} --agent {quote(agent_id)}"
         )
     cold = locked.cold.get(event.memory_id, {})
     values = values_before(event, now, cause) | texts_from_cold_storage(event, cold)

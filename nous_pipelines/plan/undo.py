@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
+from shlex import quote
 from typing import Any
 from uuid import UUID
 
@@ -330,7 +331,8 @@ def check_unresolved(proposal: AppliedProposal, resolved: dict[str, tuple[str, s
             pair = f"{each.set['memory_a']} and {each.set['memory_b']}"
             why = f" ({note})" if note else ""
             what = f"the contradiction between facts {pair} has been resolved since, as {resolution!r}{why}"
-            raise Refused(f"{what}; undo that first: nous undo {each.set['memory_a']}")
+            command = f"nous undo {each.set['memory_a']} --agent {quote(proposal.agent_id)}"
+            raise Refused(f"{what}; undo that first: {command}")
 
 
 def take_back_usage(connection: Connection, agent_id: str, proposals: Sequence[AppliedProposal]) -> None:

@@ -170,7 +170,8 @@ def test_a_later_change_of_the_same_column_refuses_with_who_and_why(heart, night
 
     assert result.undone == (free.id,)
     assert (
-        "was changed since (tags): retagged by agent (the agent said so); undo that first" in result.refused[blocked.id]
+        "was changed since (tags): retagged by agent (the agent said so); undo that first: nous undo "
+        f"{blocked.targets[0]} --agent aria" in result.refused[blocked.id]
     )
     assert proposals_in(owner) == {str(blocked.id): "applied", str(free.id): "undone"}
     assert {m: c for m, c in facts_in(owner).items() if m in blocked.targets} == {
