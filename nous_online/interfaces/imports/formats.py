@@ -133,6 +133,7 @@ def sources_of(paths: Sequence[Path], wanted: str) -> tuple[list[SourceFile], in
     Raises `InvalidInput` if a named file is in no known format or can't be read, and if there is no file to read.
     """
     found: list[SourceFile] = []
+    exports: list[Path] = []
     passed_over = 0
     for path in paths:
         if not path.is_dir():
@@ -142,7 +143,10 @@ def sources_of(paths: Sequence[Path], wanted: str) -> tuple[list[SourceFile], in
             is_wanted = wanted in FORMATS and is_named(each.name.lower(), FORMATS[wanted].files)
             name = detected_format(each) if wanted == AUTO else wanted if is_wanted else None
             found += [SourceFile(each, FORMATS[name])] if name in FORMATS else []
+            exports += [each] if name == NOUS else []
             passed_over += name not in FORMATS
+    if exports and not found:
+        raise InvalidInput(f"{exports[0]} is an export of Nous, which is restored by itself: nous import {exports[0]}")
     if not found:
         raise InvalidInput(f"nothing to import in {', '.join(map(str, paths))}; name files, or another --format")
     # Sessions come last and by age: a message that several sessions hold counts where it was said first.

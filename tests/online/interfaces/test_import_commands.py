@@ -30,11 +30,13 @@ def test_an_agent_goes_to_a_folder_and_comes_back_under_another_name(
     path = tmp_path / f"aria-{TODAY}.jsonl.gz"
     restored = nous("import", str(path), "--agent", "basil", "--json").json
     again = nous("import", str(path), "--agent", "basil")
+    folder = nous("import", str(tmp_path), "--agent", "carol")
     pages = nous("export", str(tmp_path / "pages"), "--format", "markdown", "--agent", "basil", "--json").json
 
     assert str(path) in exported.replace("\n", "")
     assert (restored["agent_id"], restored["rows"]["heart.facts"]) == ("basil", 1)
     assert (again.code, "is known here already" in again.err) == (1, True)
+    assert f"is an export of Nous, which is restored by itself: nous import {path}" in " ".join(folder.err.split())
     assert pages["rows"] == {"facts": 1, "episodes": 0, "procedures": 0, "censors": 0, "decisions": 0}
     assert (tmp_path / "pages" / "facts.md").read_text("utf-8").splitlines() == [
         "# Facts", "", "## Other", "", f"- Deploys need two approvals ({TODAY})",
