@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import signal
 import subprocess
 import threading
 from collections.abc import Generator, Mapping
@@ -193,7 +194,15 @@ def launch(name: str, command: list[str], url: str, *, home: Path) -> None:
         processes.record(name, process.pid, command, folder=folder)
     except OSError as error:
         raise Unavailable(f"{folder} can't be written to ({error}); see NOUS_HOME") from error
-    threading.Thread(target=process.wait, name=name, daemon=True).start()  # else it would stay a zombie
+    threading.Thread(target=see_end, args=[process, folder / f"{name}.log"], name=name, daemon=True).start()
+
+
+def see_end(process: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait for a process, which would stay a zombie otherwise, and note in its log a signal that killed it."""
+    code = process.wait()
+    if code < 0 and log.exists():  # not where its home is gone by now
+        with log.open("a", encoding="utf-8") as file:
+            file.write(f"the night was killed by signal {-code} ({signal.Signals(-code).name}); run it again\n")
 
 
 @contextmanager

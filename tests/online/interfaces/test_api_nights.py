@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import psutil
 import pytest
 from api_client import PROBLEM, app_over, bearer, client_of, key_of
 from conftest import WordEmbedder
 from night_runs import remember
+from postgres_homes import wait_for
 from starlette.testclient import TestClient
 
 from nous_online import processes
@@ -121,11 +123,14 @@ def test_a_run_that_was_ended_is_still_told_by_its_own_night(home: Path, databas
 
     started = programs.start(database_url, night=night, agent_id=None)
     under_way = programs.state(started.run)
-    processes.stop_all(home)
+    (record,) = (home / "background").glob("*.json")
+    psutil.Process(json.loads(record.read_text())["pid"]).kill()
+    wait_for(lambda: "killed" in record.with_suffix(".log").read_text())
     over = programs.state(started.run)
 
     assert (under_way.state, under_way.night) == ("running", night)
     assert (over.state, over.night) == ("failed", night)
+    assert over.failures[0].endswith("the night was killed by signal 9 (SIGKILL); run it again")
 
 
 @pytest.mark.integration
