@@ -38,6 +38,7 @@ from nous_online.database.postgres_home import (
     home_lock,
     home_of,
     log_tail,
+    note_on_backup,
     open_log,
     place_for_data,
     postmaster,
@@ -53,7 +54,7 @@ from nous_online.database.statements import statements
 
 __all__ = [
     "DAGSTER_LOGIN", "LOGIN", "NIGHT_LOGIN", "OPERATOR_LOGIN", "Server", "data_directory", "default_home", "ensure",
-    "live_url", "login_url", "running", "stop",
+    "live_url", "login_url", "note_on_backup", "running", "stop",
 ]  # fmt: skip
 
 HOST = "127.0.0.1"

@@ -263,6 +263,12 @@ def data_directory(home: Path | None = None) -> Path:
     return record.data if record else place_for_data(path, account_for(path, path / "pgdata"))
 
 
+def note_on_backup(home: Path | None = None) -> str:
+    """Return what a backup of `home` needs besides it, where the data lies elsewhere; empty where it lies within."""
+    path, data = home_of(home), data_directory(home)
+    return "" if data.is_relative_to(path) else f"the data lies outside {path}: a backup needs both {path} and {data}"
+
+
 def place_for_data(home: Path, account: SystemAccount | None) -> Path:
     """Return where new data of `home` goes: home/pgdata, or below the shelter when `account` cannot get there."""
     if account is None or account.reaches(home):

@@ -97,7 +97,8 @@ def look_at_disk() -> str:
     free = shutil.disk_usage(place).free
     if free < FREE_BYTES_NEEDED:
         raise Unavailable(f"{place} has {free / 2**30:.1f} GiB left; free some, or name another place in NOUS_HOME")
-    return f"{free / 2**30:.1f} GiB free at {place}"
+    note = postgres.note_on_backup(settings().home)
+    return f"{free / 2**30:.1f} GiB free at {place}{f'; {note}' if note else ''}"
 
 
 def look_at_privacy() -> str:

@@ -69,6 +69,8 @@ def up() -> object:
     $ nous up
     $ NOUS_DATABASE_URL=postgresql://nous@db/nous nous up
     """
+    from nous_online.core.settings import settings
+    from nous_online.database import postgres
     from nous_online.database.connection import open_url, prepare
 
     with waiting("starting PostgreSQL …"):
@@ -76,6 +78,8 @@ def up() -> object:
         prepare(url)
     place = place_of(url)
     show(f"[green]ready[/green]  PostgreSQL at {escaped(address_of(place))}")
+    if settings().database_url is None and (note := postgres.note_on_backup(settings().home)):
+        show_note(note)
     return {"is_ready": True, **place}
 
 

@@ -141,13 +141,18 @@ def test_root_never_runs_the_server_and_chowns_the_data_alone(made: Made) -> Non
 
 
 @as_root
-def test_data_of_a_home_the_account_cannot_enter_takes_shelter(private: Path, shelter: Path) -> None:
+def test_data_of_a_home_the_account_cannot_enter_takes_shelter(
+    private: Path, shelter: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home = private / "home"
     server = postgres.ensure(home)
     data = postgres.data_directory(home)
     postgres.stop(home)
 
+    monkeypatch.setenv("NOUS_HOME", str(home))
+    settings.cache_clear()
     assert shelter in data.parents
+    assert doctor.look_at_disk().endswith(f"the data lies outside {home}: a backup needs both {home} and {data}")
     assert (mode(private), mode(data)) == (0o700, 0o700)
     assert not (home / "pgdata").exists()
     assert postgres.ensure(home).port == server.port
