@@ -19,6 +19,14 @@ from nous_online.core.patterns import regex
 MODELS = regex(r"(anthropic|openai):\S+")
 ENGINES = regex(r"in-process|processes(:[1-9]\d{0,3})?|dask(\+tls)?://(\[[0-9a-fA-F:]+\]|[^/\s:\[\]@]+):\d{1,5}")
 """The values of NOUS_ENGINE."""
+CRON_PART = regex(r"(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:/([1-9]\d?))?")
+CRON_FIELDS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
+"""The first and last value of minute, hour, day, month and day of the week."""
+CRON_NAMES = {
+    3: ("", "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"),
+    4: ("sun", "mon", "tue", "wed", "thu", "fri", "sat"),
+}
+"""The names that stand for numbers in the fields of month and day of the week."""
 
 
 class Settings(BaseModel):
@@ -93,6 +101,26 @@ class Settings(BaseModel):
             raise PydanticCustomError("engine", message, {"engine": repr(engine)})
         return engine
 
+    @field_validator("night_cron", "night_deadline_cron")
+    @classmethod
+    def _is_cron(cls, cron: str) -> str:
+        if not is_cron(cron):
+            message = "not a time of cron: {cron} (want minute, hour, day, month and weekday, such as 0 3 * * *)"
+            raise PydanticCustomError("cron", message, {"cron": repr(cron)})
+        return cron
+
+    @field_validator("night_zone")
+    @classmethod
+    def _is_zone(cls, zone: str) -> str:
+        from zoneinfo import ZoneInfo
+
+        try:
+            ZoneInfo(zone)
+        except (OSError, ValueError, KeyError):  # a folder of zones, a path, and a name that is not there
+            message = "not a time zone: {zone} (want a name such as UTC or Europe/Berlin)"
+            raise PydanticCustomError("zone", message, {"zone": repr(zone)}) from None
+        return zone
+
     @field_validator("llm")
     @classmethod
     def _is_model(cls, llm: str | None) -> str | None:
@@ -137,6 +165,27 @@ class Settings(BaseModel):
             return ip_address(host).is_private
         except ValueError:
             return host == "localhost" or host.endswith((".localhost", ".local", ".internal"))
+
+
+def is_cron(text: str) -> bool:
+    """Tell whether a text is five fields of cron; each may have numbers or names, ranges, steps and a list of these."""
+    fields = text.lower().split()
+    return len(fields) == len(CRON_FIELDS) and all(
+        is_cron_part(part, place) for place, each in enumerate(fields) for part in each.split(",")
+    )
+
+
+def is_cron_part(part: str, place: int) -> bool:
+    """Tell whether a part of a list, such as `1-5` or `*/15`, fits the field at a place of cron."""
+    for number, name in enumerate(CRON_NAMES.get(place, ())):
+        part = part.replace(name, str(number)) if name else part
+    found = CRON_PART.fullmatch(part)
+    if found is None:
+        return False
+    first, last = CRON_FIELDS[place]
+    begin = first if found[1] is None else int(found[1])
+    end = (last if found[1] is None else begin) if found[2] is None else int(found[2])
+    return first <= begin <= last and first <= end <= last
 
 
 @cache

@@ -87,6 +87,8 @@ class DagsterGate(PageGate):
 
 POLL_MS = 2000
 """How often pages poll for the state of assets; the value of `dagster dev`."""
+SHOWN_CHARACTERS = 500
+"""Of the error with which our code location could not be loaded."""
 GRACE_S = 3  # for calls in progress at the end; an open page would never end its own
 DAEMON_GRACE_S = 10
 FIRST_NIGHT_POLL_S = 30.0
@@ -153,6 +155,9 @@ def interface(instance: DagsterInstance, location: Path, *, read_only: bool) -> 
         WorkspaceProcessContext(instance, target, version=__version__, read_only=read_only) as workspace,
         reloading_for_older_memories(workspace),
     ):
+        if failed := workspace.create_request_context().code_location_errors():
+            said = " ".join(failed[0].message.split())[:SHOWN_CHARACTERS]
+            raise Unavailable(f"Dagster can't load {LOCATION}: {said}")
         yield DagsterWebserver(workspace, live_data_poll_rate=POLL_MS)
 
 

@@ -9,9 +9,11 @@ from types import ModuleType
 
 import dagster as dg
 import pytest
+from dagster._utils.schedules import is_valid_cron_string
 from night_runs import remember
 
-from nous_online.core.settings import settings
+from nous_online.core.errors import InvalidInput
+from nous_online.core.settings import Settings, is_cron, settings
 from nous_pipelines.nights import FIRST_NIGHT, last_night
 from nous_pipelines.orchestration import code_location
 from nous_pipelines.orchestration.code_location import ASSETS, NIGHTS, definitions_from, defs, every_night
@@ -52,6 +54,36 @@ def test_the_definitions_load():
 )
 def test_the_schedule_asks_for_the_night_that_ended_once(instance, moment, night):
     assert asked_for(instance, moment) == [(night, night)]
+
+
+@pytest.mark.parametrize(
+    "cron",
+    ["0 3 * * *", "*/15 0-23/2 1,15 jan,JUL mon-fri", "5/10 * * * sat-sun", "00 03 31 4 7", "61 3 * * *", "0 24 * * *",
+     "0 3 0 * *", "*/0 * * * *", "0 3 * *", "0 3 * * * *", "soon", ""],
+)  # fmt: skip
+def test_a_time_of_cron_is_one_that_dagster_runs(cron):
+    assert is_cron(cron) == is_valid_cron_string(cron)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("NOUS_NIGHT_CRON", "61 3 * * *", "not a time of cron: '61 3 * * *' (want minute, hour, day, month and"),
+        ("NOUS_NIGHT_DEADLINE_CRON", "soon", "not a time of cron: 'soon' (want"),
+        ("NOUS_NIGHT_ZONE", "Mars/Base", "not a time zone: 'Mars/Base' (want a name such as UTC or Europe/Berlin)"),
+        ("NOUS_NIGHT_ZONE", "../etc", "not a time zone: '../etc' (want"),
+    ],
+)
+def test_a_time_or_zone_of_nights_that_is_none_is_refused_at_once(monkeypatch, variable, value, said):
+    monkeypatch.setenv(variable, value)
+    settings.cache_clear()
+
+    with pytest.raises(InvalidInput) as refused:
+        settings()
+
+    assert f"{variable}: {said}" in str(refused.value)
+    monkeypatch.setenv(variable, {"NOUS_NIGHT_ZONE": "Europe/Berlin"}.get(variable, "30 4 * * mon-fri"))
+    assert Settings().night_zone in {"UTC", "Europe/Berlin"}
 
 
 def loaded_apart(module: ModuleType) -> ModuleType:
