@@ -126,6 +126,7 @@ class Database:
     def __init__(self, url: str, *, role: Role = "nous_app", max_connections: int = 8) -> None:
         self.url = url
         self._login_url = postgres.login_url(url, LOGIN_OF[role])
+        self._home = postgres.embedded_home(url)
         self._trouble = ""
         options = {
             "application_name": "nous",
@@ -240,6 +241,8 @@ class Database:
     @contextmanager
     def _borrow_connection(self, timeout_s: float) -> Generator[psycopg.Connection]:
         """Yield a pooled connection; raise `Unavailable` where none can be made, `PoolTimeout` where all are taken."""
+        if self._home is not None:
+            postgres.require_started(self._home)  # else the pool would try to connect for all of the time
         try:
             with self._pool.connection(timeout=timeout_s) as connection:
                 yield connection

@@ -53,8 +53,8 @@ from nous_online.database.postgres_home import (
 from nous_online.database.statements import statements
 
 __all__ = [
-    "DAGSTER_LOGIN", "LOGIN", "NIGHT_LOGIN", "OPERATOR_LOGIN", "Server", "data_directory", "default_home", "ensure",
-    "live_url", "login_url", "note_on_backup", "running", "stop",
+    "DAGSTER_LOGIN", "LOGIN", "NIGHT_LOGIN", "OPERATOR_LOGIN", "Server", "data_directory", "default_home",
+    "embedded_home", "ensure", "live_url", "login_url", "note_on_backup", "require_started", "running", "stop",
 ]  # fmt: skip
 
 HOST = "127.0.0.1"
@@ -130,16 +130,10 @@ def live_url(url: str, *, timeout_s: float = 60.0) -> str:
     Starts a server that died, and waits for one that is starting. Raises `Unavailable` for one that was stopped, and
     what `ensure` raises. A URL of another server is returned as it is.
     """
-    if PASSWORDS not in url:
+    place = embedded_home(url)
+    if place is None:
         return url
-    address = conninfo_to_dict(url)
-    passwords = Path(str(address.get("passfile", "")))
-    if passwords.name != PASSWORDS:
-        return url
-    place = passwords.parent
-    record = read_record(place)
-    if record and not record.pid:  # `stop` left it so: a server that was stopped on purpose stays down
-        raise Unavailable(f"The embedded server of {place} was stopped; start it: `nous up`")
+    address, record = conninfo_to_dict(url), require_started(place)
     found = postmaster(record.data) if record else None
     if record and found and _is_settled(place, record, found):
         server = _server(place, record, found)
@@ -147,6 +141,20 @@ def live_url(url: str, *, timeout_s: float = 60.0) -> str:
         server = ensure(place, timeout_s=timeout_s)
     is_same = (address.get("host"), str(address.get("port"))) == (server.host, str(server.port))
     return url if is_same else make_conninfo(url, host=server.host, port=server.port)
+
+
+def embedded_home(url: str) -> Path | None:
+    """Return the home of the embedded server that a URL names; None for another server."""
+    passwords = Path(str(conninfo_to_dict(url).get("passfile", ""))) if PASSWORDS in url else Path()
+    return passwords.parent if passwords.name == PASSWORDS else None
+
+
+def require_started(home: Path) -> ServerRecord | None:
+    """Return the record of a home's server; raise `Unavailable` where it was stopped, as one on purpose stays down."""
+    record = read_record(home)
+    if record and not record.pid:  # `stop` left it so
+        raise Unavailable(f"The embedded server of {home} was stopped; start it: `nous up`")
+    return record
 
 
 def login_url(url: str, login: str) -> str:

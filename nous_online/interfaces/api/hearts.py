@@ -126,6 +126,7 @@ class Hearts:
 
 logger = logging.getLogger(__name__)
 PROBE_S = 3.0
+NOT_LOOKED_AT = "not looked at"
 
 
 @dataclass(frozen=True)
@@ -199,4 +200,4 @@ class ReadinessProbe:
             with as_night(self._hearts.database(seconds=PROBE_S).url, seconds=PROBE_S) as connection:
                 return nights_of_all(connection)
         except NousError:
-            return "not looked at"
+            return NOT_LOOKED_AT

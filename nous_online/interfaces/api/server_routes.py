@@ -19,7 +19,7 @@ from nous_online.core.policy import ApiPolicy
 from nous_online.interfaces.api.access import AnyNightCall, NightCall, authenticator_of
 from nous_online.interfaces.api.bodies import Body, Flag, Name, Night, text_of
 from nous_online.interfaces.api.gate import MEDIA_TYPE
-from nous_online.interfaces.api.hearts import PROBE_S, HealthCheck
+from nous_online.interfaces.api.hearts import NOT_LOOKED_AT, PROBE_S, HealthCheck
 from nous_online.interfaces.api.problems import FORBIDDEN, NO_EXTRA, InterfaceProblem, endpoints
 from nous_online.interfaces.request_checks import bearer_of
 
@@ -142,7 +142,9 @@ server_router, night_router = APIRouter(tags=["server"]), APIRouter(tags=["night
 
 # --- the routes ---
 
-HIDDEN_MESSAGE = "not in order; the log of the server says why, and so does this to an administrator's key"
+HIDDEN_MESSAGE = (
+    "not in order; the log of the server says why, and so does this to an administrator's key that can be looked up"
+)
 
 
 @dataclass(frozen=True)
@@ -204,12 +206,19 @@ async def ready(request: Request, response: Response) -> Readiness:
     """Check the database, its schema and the embedder; only administrators see what is wrong with them."""
     found = await request.app.state.readiness.checks()
     if not await is_administrator(request):
-        found = tuple(replace(check, message="in order" if check.is_ok else HIDDEN_MESSAGE) for check in found)
+        found = tuple(replace(check, message=hidden_message(check)) for check in found)
     is_ready = all(check.is_ok for check in found)
     if not is_ready:
         response.status_code = 503
         response.headers["Retry-After"] = str(ApiPolicy.retry_after_s)
     return Readiness(is_ready, found)
+
+
+def hidden_message(check: HealthCheck) -> str:
+    """Return what callers who are no administrators are told of a check."""
+    if not check.is_ok:
+        return HIDDEN_MESSAGE
+    return NOT_LOOKED_AT if check.message == NOT_LOOKED_AT else "in order"
 
 
 async def is_administrator(request: Request) -> bool:

@@ -32,7 +32,7 @@ from nous_online.core.policy import ApiPolicy
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces import doctor
-from nous_online.interfaces.api import problems
+from nous_online.interfaces.api import keys, problems
 from nous_online.interfaces.api.application import Access
 from nous_online.interfaces.api.hearts import Hearts
 
@@ -305,6 +305,20 @@ def test_readiness_tells_what_is_wrong(client: TestClient, embedder: WordEmbedde
     assert "connection refused" in ready.json()["checks"][0]["message"]
     assert told(call) == (503, "unavailable")
     assert client.get("/ready").json()["is_ready"]
+
+
+def test_readiness_does_not_call_in_order_what_nobody_looked_at(embedder: WordEmbedder) -> None:
+    def stopped() -> Database:
+        raise Unavailable("The embedded server was stopped; start it: `nous up`")
+
+    from nous_online.interfaces.api.application import application
+
+    with client_of(application(Hearts(opened_by=stopped, embedder=embedder), access=Access())) as stranded:
+        checks = stranded.get("/ready", headers=bearer(keys.new_key("*").text)).json()["checks"]
+
+    messages = {each["name"]: each["message"] for each in checks}
+    assert (messages["embedder"], messages["nights"]) == ("in order", "not looked at")
+    assert messages["database"].endswith("to an administrator's key that can be looked up")
 
 
 def test_readiness_says_of_the_nights_what_the_doctor_says(
