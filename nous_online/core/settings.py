@@ -112,6 +112,8 @@ class Settings(BaseModel):
     @field_validator("night_zone")
     @classmethod
     def _is_zone(cls, zone: str) -> str:
+        if zone == "UTC":  # known to every machine, also to one without a database of zones
+            return zone
         from zoneinfo import ZoneInfo
 
         try:
