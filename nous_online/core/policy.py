@@ -86,10 +86,14 @@ class WritingPolicy:
     """… and all of it fewer."""
     most_facts: int = 12
     """Most facts of one episode: people who marked what to keep of 24 transcripts found 6 to 12 points in each, …"""
+    first_facts: int = 2
+    """… at first as many as this, …"""
     words_a_fact: int = 40
-    """… one for about this many words, …"""
+    """… and one for about this many words, …"""
+    first_told_facts: int = 4
+    """… or as many at first …"""
     words_a_told_fact: int = 12
-    """… or for this many of a chat with an assistant, in which people tell one thing after the other …"""
+    """… and one for this many of a chat with an assistant, in which people tell one thing after the other …"""
     most_told_facts: int = 24
     """… so that it has up to as many: in 38 chats of seven people they told 3 to 17 things they would ask for later."""
     told_share: float = 0.67

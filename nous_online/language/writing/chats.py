@@ -18,6 +18,7 @@ from nous_online.language.lexicon import (
     HEALTH,
     LEAD_IN,
     LEANING,
+    LIKING,
     MEN,
     NO_SUBJECT,
     OTHER_MATTER,
@@ -105,6 +106,7 @@ OFFERING = regex(
     re.IGNORECASE,
 )
 """In a question of an assistant about what it is to do."""
+LIVING = word_list("of_persons") | word_list("living")
 ASKING_ELSEWHERE = regex(
     r"(?:ください|下さい|お願いします|てほしい|(?:です|ます)か|吗|嗎|呢)[\u3002.\uff01!]*\Z|\A(?:请|請|帮我|幫我)"
 )
@@ -258,6 +260,14 @@ def holds_today(text: str) -> bool:
     words = set(text.casefold().replace("'s", "").split())
     is_told = VERBS.search(text) and not GONE.search(text) and len(content_words(text)) >= LEAST_TOLD
     return bool(is_told or words & TIMES or name_at_first(text))
+
+
+def tells_briefly(text: str) -> bool:
+    """Tell whether a user says in a few words who they are, or what they like or do: "I love sushi", "I'm Bea"."""
+    words = {word.strip(EDGE) for word in text.casefold().split()}
+    does = words & {"i", "i'm"} and words & LIVING  # not "my own"
+    is_of_life = does or PREFERENCE.search(text) or names_inside(text)
+    return bool(OWN.match(text) and is_of_life and {*content_words(text)} - LIKING)
 
 
 def tells_elsewhere(text: str) -> bool:

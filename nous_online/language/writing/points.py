@@ -84,6 +84,7 @@ from nous_online.language.writing.chats import (
     opening,
     question_before,
     says_little,
+    tells_briefly,
     tells_elsewhere,
     tells_of_life,
     without_replies,
@@ -120,7 +121,7 @@ POLICY = WritingPolicy()
 MOST_WORDS = 40  # of one point; a longer run of sentences becomes several
 MOST_LEANING = 60  # … but what only says more of the sentence before it stays with it
 CHATTING = ASKING | ASSISTANTS
-LEAST_WORDS, LEAST_OF_HEALTH = 4, 2  # of a point, and of one of health; fewer say nothing on their own
+LEAST_WORDS, LEAST_OF_ONESELF = 4, 2  # of a point, and of one of a user's health or life; fewer say nothing alone
 NEAR = 8  # sentences before a correction that it can refer to
 ASKS_OR_LEADS = ("?", "？", ":", "：", ",")  # noqa: RUF001 — ends of questions, lead-ins and salutations
 LEAST_COMMON = 2  # content words a refusal shares with the sentence it refuses, and what mends a fault with the fault
@@ -214,15 +215,17 @@ def point_of(sentences: Sequence[Sentence], run: Sequence[int]) -> Point:
 def stands_alone(point: Point) -> bool:
     """Tell whether a point can be read by itself: it has words enough, and is no mere note that answers a question.
 
-    Nor does all that a user says in it hang on something said before. What they tell of health may be short.
+    Nor does all that a user says in it hang on something said before. What they tell of health, or of themselves, may
+    be short.
     """
     if is_asking(point.sentences[0]) and is_hanging(point):
         return False
     text = standalone_text(point)
-    if is_asking(point.sentences[0]) and HEALTH.search(straighten_apostrophes(text)):
-        return word_count(text) >= LEAST_OF_HEALTH
+    plain = straighten_apostrophes(text)
+    if is_asking(point.sentences[0]) and (HEALTH.search(plain) or tells_briefly(plain)):
+        return word_count(text) >= LEAST_OF_ONESELF
     is_answer = point.question is not None and not (point.label or is_joined(point))
-    is_mere_note = is_note(text) and not (OWN.search(straighten_apostrophes(text)) or WE.match(text))
+    is_mere_note = is_note(text) and not (OWN.search(plain) or WE.match(text))
     return word_count(text) >= LEAST_WORDS and not (is_answer and is_mere_note)
 
 

@@ -321,7 +321,7 @@ def make_draft(episode: EndedEpisode, spoken: ParsedEpisode, vectors: Vectors) -
 
 
 def draft_facts(spoken: ParsedEpisode, vectors: Vectors) -> tuple[FactDraft, ...]:
-    """Return the points worth keeping as facts: two and one for each 40 words, up to 12; of a chat for 12, up to 24."""
+    """Return the points worth keeping as facts: two and one for each 40 words, up to 12; of a chat four, 12 and 24."""
     points, rows = points_and_rows(spoken.sentences, vectors, within=finding_within if spoken.uses_tools else None)
     worths = score_points(points, rows, len(spoken.sentences))
     for place, each in enumerate(points):
@@ -330,10 +330,12 @@ def draft_facts(spoken: ParsedEpisode, vectors: Vectors) -> tuple[FactDraft, ...
         elif is_weighed(each, spoken):
             worths[place] = POLICY.least_worth + keeping_worth(each) - POLICY.least_keeping
     is_chat = spoken.is_asked and not spoken.uses_tools
-    most, every = (
-        (POLICY.most_told_facts, POLICY.words_a_told_fact) if is_chat else (POLICY.most_facts, POLICY.words_a_fact)
+    first, every, most = (
+        (POLICY.first_told_facts, POLICY.words_a_told_fact, POLICY.most_told_facts)
+        if is_chat
+        else (POLICY.first_facts, POLICY.words_a_fact, POLICY.most_facts)
     )
-    most = min(most, 2 + spoken.words // every)
+    most = min(most, first + spoken.words // every)
     least = POLICY.least_told_worth if is_chat else POLICY.least_worth
     kept = [points[i] for i in select_facts(points, rows, worths, most=most, least=least)]
     return tuple(

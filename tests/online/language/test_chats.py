@@ -57,6 +57,30 @@ def test_what_a_user_tells_of_health_is_a_fact_though_the_answer_explains_at_len
     assert facts("The list has at most 9 entries and no brand is on it.", advice) == []
 
 
+BRIEF = (
+    "I hate flying.",
+    "I'm learning Danish.",
+    "I love sushi.",
+    "My name's Bea.",
+    "I play tennis.",
+    "Ich spiele Geige.",
+)
+
+
+@pytest.mark.parametrize("told", [*BRIEF, "I'm vegan.", "Ich bin Veganerin."])
+def test_what_users_are_like_or_do_is_a_fact_however_short(told: str) -> None:
+    assert facts("I moved here in spring.", "Welcome!", told, "Good to know.")[-1] == told
+
+
+def test_of_many_short_things_that_a_user_tells_each_is_a_fact() -> None:
+    assert facts(*(turn for told in BRIEF for turn in (told, "Noted."))) == [*BRIEF]
+
+
+@pytest.mark.parametrize("said", ["I agree completely.", "I love it.", "I'm so tired.", "I hope so.", "My own fault."])
+def test_a_few_words_about_the_moment_are_no_fact(said: str) -> None:
+    assert said not in facts("I moved here in spring.", "Welcome!", said, "I see.")
+
+
 @pytest.mark.parametrize("day", ["Übermorgen", "Nächsten Dienstag", "Freitags", "Gestern"])
 def test_a_day_is_no_subject(day: str) -> None:
     (fact,) = drawn(f"{day} kommt Britta mit dem Zug aus Kiel.", "Ok.")
