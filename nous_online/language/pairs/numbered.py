@@ -62,7 +62,7 @@ def other_numbered(a: str, b: str) -> str | None:
     """Return the reason that two statements are about things with a number each, None where they are not.
 
     All that is said before the number is the same; what is said of the things need not be, unless no verb that is known
-    tells it: then only numbers may differ, and a second one must.
+    tells it: then only numbers may differ, and there must be a second one.
     """
     if of_a_row := _of_a_row(a, b):
         return of_a_row
@@ -79,12 +79,13 @@ def other_numbered(a: str, b: str) -> str | None:
 def _of_a_row(a: str, b: str) -> str | None:
     """Return the reason that two statements are like rows of a table: "Room 10 seats 11 people", "Room 11 seats 48 …".
 
-    Only numbers differ, two at least, and the first is that of a thing: it directly follows a noun, and what is behind
-    it makes it no quantity. All 29 such pairs among those for training are about two things.
+    Only numbers differ, of two at least, and the first to differ is that of a thing: it directly follows a noun, and
+    what is behind it makes it no quantity. All 30 such pairs among those for training are about two things.
     """
     rows = [[word.casefold() for word in WORD.findall(NUMBER_MARK.sub("", text[:MOST_READ]))] for text in (a, b)]
     differing = [each for each in zip(itertools.count(), *rows, strict=False) if each[1] != each[2]]
-    is_row = len(rows[0]) == len(rows[1]) and len(differing) > 1
+    figures = sum(any(map(str.isdigit, word)) for word in rows[0])
+    is_row = len(rows[0]) == len(rows[1]) and bool(differing) and figures > 1
     if not is_row or not all(any(map(str.isdigit, word)) for _, *both in differing for word in both):
         return None
     place, *numbers = differing[0]

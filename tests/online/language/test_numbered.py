@@ -95,6 +95,7 @@ VALUES = """
 """
 ROWS = """
     Room 10 seats 11 people                      | Room 11 seats 48 people
+    Room 11 seats 42 people                      | Room 18 seats 42 people
     Widget number 31 weighs 60 kilograms         | Widget number 36 weighs 63 kilograms
     Server 10 is at 11 %                         | Server 11 is at 48 %
     Presse 1 : 80 bars                           | Presse 2 : 95 bars
