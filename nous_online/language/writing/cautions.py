@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from nous_online.core.patterns import regex
 from nous_online.core.policy import WritingPolicy
 from nous_online.language.lexicon import WRONG, phrases
+from nous_online.language.writing.chats import told_stems
 from nous_online.language.writing.credentials import holds_credential
 from nous_online.language.writing.lexrank import first_words, strip_punctuation
-from nous_online.language.writing.points import POINTS_BACK, told_stems
+from nous_online.language.writing.points import POINTS_BACK
 from nous_online.language.writing.sentences import (
     Sentence,
     is_prose,

@@ -38,7 +38,7 @@ from nous_online.language.lexicon import (
     english_lead,
     word_list,
 )
-from nous_online.language.pairs.reading import read
+from nous_online.language.pairs.reading import read, stem
 from nous_online.language.writing.lexrank import ASKING, EDGE, OPENERS, content_words, is_note, word_count
 from nous_online.language.writing.sentences import CLOSING, TALKING, Sentence, opens_with_self, straighten_apostrophes
 from nous_online.language.writing.told_rules import asks_for_rule
@@ -273,6 +273,11 @@ def tells_briefly(text: str) -> bool:
 def tells_elsewhere(text: str) -> bool:
     """Tell whether a text is in another language than English, of whose verbs few are known, and asks for nothing."""
     return english_lead(text) < 0 and not ASKING_ELSEWHERE.search(text)
+
+
+def told_stems(text: str) -> frozenset[str]:
+    """Return the stems of a text's content words: "restarted" and "restart" are equal."""
+    return frozenset(map(stem, content_words(text)))
 
 
 def opening(text: str) -> str:

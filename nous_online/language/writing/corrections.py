@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from nous_online.core.patterns import regex
 from nous_online.language.lexicon import COURTESY, NUMBER_WORDS, TAKING_BACK, word_list
-from nous_online.language.pairs.reading import stem
 from nous_online.language.writing.chats import (
     CLAUSE,
     FAR,
@@ -21,9 +20,10 @@ from nous_online.language.writing.chats import (
     name_at_first,
     opening,
     told_before,
+    told_stems,
 )
 from nous_online.language.writing.dates import MONTH_NAME, WEEKDAY_NAME, with_full_dates
-from nous_online.language.writing.lexrank import capitalised, content_words, is_note
+from nous_online.language.writing.lexrank import capitalised, is_note
 from nous_online.language.writing.matters import opens_clause
 from nous_online.language.writing.points import is_statement
 from nous_online.language.writing.sentences import CLOSING, ENDINGS, Sentence, straighten_apostrophes
@@ -50,8 +50,16 @@ _NOUN = regex(
     re.IGNORECASE,
 )
 """Opens a thing, a place or a time, or denies it."""
-_CHANGED = regex(r"\b(?:now|any ?more|no longer|jetzt|inzwischen|maintenant|ahora)\b", re.IGNORECASE)
-"""Tells that something has changed since, which takes nothing back."""
+_TAKES_NOTHING_BACK = regex(
+    r"\b(?:now|any ?more|no longer|jetzt|inzwischen|maintenant|ahora"
+    r"|also|too|as well|another|other|auch|ander(?:e[mnrs]?)|aussi|autres?|también|otr[oa]s?)\b",
+    re.IGNORECASE,
+)
+"""Tells that something has changed since, or comes on top."""
+_BARELY = frozenset(
+    {"is", "was", "are", "it's", "that's", "its", "ist", "war", "sind", "est", "était", "es", "era", "son"}
+)
+"""What may stand before a number that is told without anything of what it counts or when it is: "he is 4"."""
 
 
 class _Value(NamedTuple):
@@ -113,7 +121,7 @@ def _corrections(sentence: Sentence) -> Iterator[_Correction]:
     """Yield what a user's sentence takes back by its words, and by its first clause; none without a mark of it."""
     text = straighten_apostrophes(sentence.text)
     mark = TAKING_BACK.match(text)
-    if mark is None or not is_asking(sentence) or is_question(sentence) or _CHANGED.search(text):
+    if mark is None or not is_asking(sentence) or is_question(sentence) or _TAKES_NOTHING_BACK.search(text):
         return
     first = CLAUSE.split(text[mark.end() :], maxsplit=1)[0]
     for end in dict.fromkeys((len(text), mark.end() + len(first))):
@@ -123,7 +131,8 @@ def _corrections(sentence: Sentence) -> Iterator[_Correction]:
 
 def _correction(text: str, mark: re.Match[str], *, is_whole: bool) -> _Correction:
     """Return what stands behind the mark: the values that are so, those that are not, and the stems of the rest."""
-    values = [value for value in _values(text) if value.start >= mark.end()]
+    marked = {*_words(mark[0])}
+    values = [each._replace(beside=each.beside - marked) for each in _values(text) if each.start >= mark.end()]
     denials = {each: match for each in values if (match := _DENIED.search(text[mark.end() : each.start]))}
     rest = text
     for value in reversed(values):
@@ -136,7 +145,7 @@ def _correction(text: str, mark: re.Match[str], *, is_whole: bool) -> _Correctio
         text=text[mark.end() :],
         told=tuple(value for value in values if value not in denials),
         denied=frozenset(_key(value) for value in denials),
-        rest=_stems(rest[mark.end() :]),
+        rest=told_stems(rest[mark.end() :]),
     )
 
 
@@ -152,7 +161,7 @@ def _righted(sentences: Sequence[Sentence], place: int, found: _Correction) -> _
     fitting = [
         (each, text)
         for each in (told if is_named else near)
-        if found.told and found.rest <= _stems(each.text) and (text := _with_values(each.text, found))
+        if found.told and found.rest <= told_stems(each.text) and (text := _with_values(each.text, found))
     ]
     if fitting and found.is_whole and (is_restated or len(fitting) == 1):
         each, text = fitting[-1]
@@ -176,6 +185,8 @@ def _with_values(text: str, found: _Correction) -> str | None:
     new = [each for each in found.told if _key(each) not in known]
     spots = {spot: each for each in new if (spot := _spot(each, old, found.denied))}
     is_certain = len(spots) == len(new) and len({each.kind for each in found.told}) == len(found.told)
+    # "The meeting with Tom is on Friday" may be another meeting.
+    is_certain &= not found.rest or len(new) <= max(1, len(found.denied))
     if not spots or not is_certain or not found.denied <= known:
         return None
     for spot in sorted(spots, key=lambda each: -each.start):
@@ -185,11 +196,15 @@ def _with_values(text: str, found: _Correction) -> str | None:
 
 
 def _spot(new: _Value, old: Sequence[_Value], denied: frozenset[str]) -> _Value | None:
-    """Return the one value of a statement that another takes the place of: denied, between the same words, or alone."""
+    """Return the one value of a statement that another takes the place of: denied, between the same words, or alone.
+
+    A number alone takes the place only of what it may count: "at 8" is no other value of "5 mg".
+    """
     alike = [each for each in old if each.kind == new.kind]
-    for chosen in ([each for each in alike if _key(each) in denied], alike):
+    may_be_alone = new.kind != "number" or new.beside <= _BARELY
+    for chosen, is_enough in (([each for each in alike if _key(each) in denied], True), (alike, may_be_alone)):
         beside = [each for each in chosen if each.beside & new.beside]
-        if len(chosen) == 1 or len(beside) == 1:
+        if len(beside) == 1 or (len(chosen) == 1 and is_enough):
             return (beside or chosen)[0]
     return None
 
@@ -198,7 +213,7 @@ def _both(sentences: Sequence[Sentence], place: int, taken: Sequence[Sentence], 
     """Return what is taken back and the sentence that does so as one, None where it may be about something else."""
     own = {value.kind for each in taken for value in _values(each.text)}
     is_alike = bool(found.told) and {value.kind for value in found.told} <= own
-    is_same = found.rest <= frozenset[str]().union(*(_stems(each.text) for each in taken))
+    is_same = found.rest <= frozenset[str]().union(*(told_stems(each.text) for each in taken))
     is_meant = found.is_sure or (found.is_mild and not _is_answer(sentences, place))
     if not ((is_meant and _names_thing(found)) or (is_alike and is_same)):
         return None
@@ -250,11 +265,8 @@ def _key(value: _Value) -> str:
 
 
 def _words(text: str) -> list[str]:
-    return [word.strip(".,;:!?").removesuffix("'s") for word in straighten_apostrophes(text).casefold().split()]
-
-
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(map(stem, content_words(text)))
+    words = (word.strip(".,;:!?").removesuffix("'s") for word in straighten_apostrophes(text).casefold().split())
+    return [word for word in words if word]
 
 
 def _closed(text: str) -> str:

@@ -68,7 +68,7 @@ from nous_online.language.lexicon import (
 )
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.guards import differences
-from nous_online.language.pairs.reading import normalise, read, stem
+from nous_online.language.pairs.reading import normalise, read
 from nous_online.language.writing.chats import (
     CHOOSING,
     ITS,
@@ -87,6 +87,7 @@ from nous_online.language.writing.chats import (
     tells_briefly,
     tells_elsewhere,
     tells_of_life,
+    told_stems,
     without_replies,
     words_by_turn,
 )
@@ -526,11 +527,6 @@ def proposed_before(sentences: Sequence[Sentence], place: int) -> range:
     texts = [straighten_apostrophes(each.text) for each in sentences[start:place]]
     proposals = (i for i, text in enumerate(texts, start) if PROPOSING.search(text))
     return range(next(proposals, place), place)
-
-
-def told_stems(text: str) -> frozenset[str]:
-    """Return the stems of a text's content words: "restarted" and "restart" are equal."""
-    return frozenset(map(stem, content_words(text)))
 
 
 def summary_candidates(sentences: Sequence[Sentence]) -> NDArray[np.bool_]:

@@ -19,7 +19,7 @@ from nous_online.language.lexicon import (
     PAST,
     QUOTED,
 )
-from nous_online.language.writing.chats import is_question
+from nous_online.language.writing.chats import is_question, told_stems
 from nous_online.language.writing.points import (
     DEEDS,
     LEAST_COMMON,
@@ -30,7 +30,6 @@ from nous_online.language.writing.points import (
     is_decided,
     is_standing,
     is_statement,
-    told_stems,
 )
 from nous_online.language.writing.sentences import Sentence, straighten_apostrophes
 

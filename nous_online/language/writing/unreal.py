@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nous_online.language.lexicon import CONTRASTING, COURTESY, HEALTH, JOKING, LEAD_IN, SUPPOSING, WOULD_IF
-from nous_online.language.pairs.reading import stem
-from nous_online.language.writing.chats import LEAST_TOLD, is_asking, told_before
+from nous_online.language.writing.chats import LEAST_TOLD, is_asking, told_before, told_stems
 from nous_online.language.writing.lexrank import content_words
 from nous_online.language.writing.sentences import Sentence, straighten_apostrophes
 
@@ -39,7 +38,8 @@ def _joked(sentences: Sequence[Sentence], place: int, text: str) -> set[int]:
         return {place}
     rest = text[mark.end() :].lstrip(" ,.!:;-")
     turn = sentences[place].turn
-    beside = [at for at in (place - 1, place + 1) if 0 <= at < len(sentences) and sentences[at].turn == turn]
+    near = (place - 1, place + 1) if mark["april"] else (place - 1,)  # "Just kidding! I live in Graz."
+    beside = [at for at in near if 0 <= at < len(sentences) and sentences[at].turn == turn]
     if place - 1 in beside:
         return {place - 1} if content_words(rest) else {place - 1, place}
     before = [] if mark["april"] and (beside or content_words(rest)) else _last_told(sentences, place)
@@ -51,7 +51,7 @@ def _joked(sentences: Sequence[Sentence], place: int, text: str) -> set[int]:
 
 def _says_instead(text: str, joke: str) -> bool:
     """Tell whether what stands behind "just kidding" is meant: it is about the same as the joke, or says little."""
-    told, joked = (frozenset(map(stem, content_words(each))) for each in (text, joke))
+    told, joked = map(told_stems, (text, joke))
     return bool(told & joked) or len(told) < LEAST_TOLD
 
 

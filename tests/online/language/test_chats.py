@@ -518,6 +518,38 @@ def test_what_is_said_of_the_old_value_stays_with_the_correction() -> None:
 
 
 @pytest.mark.parametrize(
+    ("told", "correction", "both"),
+    [
+        ("I take 5 mg of ramipril", "no, I take it at 8", "No, I take it at 8"),
+        ("I paid 40 euros for the lamp", "sorry, I had 2 lamps", "Sorry, I had 2 lamps"),
+        ("The meeting with Anna is on Monday", "No, the meeting with Tom is on Friday", "No, the meeting with Tom"),
+    ],
+)
+def test_no_value_takes_the_place_of_what_it_may_not_be_a_value_of(told: str, correction: str, both: str) -> None:
+    (fact,) = facts(told, "Okay, noted.", correction, "Got it.")
+
+    assert fact.startswith(f"{told}. {both}")
+
+
+@pytest.mark.parametrize(
+    ("told", "more"),
+    [
+        ("My car is a Skoda", "well, my other car is a Fiat"),
+        ("I lived in Rome until 2015", "no wait, I also lived in Oslo until 2018"),
+    ],
+)
+def test_what_comes_on_top_takes_nothing_back(told: str, more: str) -> None:
+    drawn_facts = facts(told, "Okay, noted.", more, "Got it.")
+
+    assert len(drawn_facts) == 2
+    assert drawn_facts[0] == told
+
+
+def test_what_stands_behind_just_kidding_is_meant() -> None:
+    assert facts("I won the lottery", "Wow!", "just kidding! I live in Graz", "Ha.") == ["I live in Graz"]
+
+
+@pytest.mark.parametrize(
     ("told", "answer", "reply"),
     [
         ("I have an interview at Siemens on Friday", "Good.", "sorry, I was late"),
