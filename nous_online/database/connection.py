@@ -127,6 +127,7 @@ class Database:
         self.url = url
         self._login_url = postgres.login_url(url, LOGIN_OF[role])
         self._home = postgres.embedded_home(url)
+        self._record_written_at: int | None = None
         self._trouble = ""
         options = {
             "application_name": "nous",
@@ -241,8 +242,11 @@ class Database:
     @contextmanager
     def _borrow_connection(self, timeout_s: float) -> Generator[psycopg.Connection]:
         """Yield a pooled connection; raise `Unavailable` where none can be made, `PoolTimeout` where all are taken."""
-        if self._home is not None:
-            postgres.require_started(self._home)  # else the pool would try to connect for all of the time
+        # A server that was stopped is told at once: the pool would try to connect for all of the time. Its record is
+        # read where it was written since.
+        if self._home is not None and (written_at := postgres.record_written_at(self._home)) != self._record_written_at:
+            postgres.require_started(self._home)
+            self._record_written_at = written_at
         try:
             with self._pool.connection(timeout=timeout_s) as connection:
                 yield connection

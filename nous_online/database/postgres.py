@@ -54,7 +54,8 @@ from nous_online.database.statements import statements
 
 __all__ = [
     "DAGSTER_LOGIN", "LOGIN", "NIGHT_LOGIN", "OPERATOR_LOGIN", "Server", "data_directory", "default_home",
-    "embedded_home", "ensure", "live_url", "login_url", "note_on_backup", "require_started", "running", "stop",
+    "embedded_home", "ensure", "live_url", "login_url", "note_on_backup", "record_written_at", "require_started",
+    "running", "stop",
 ]  # fmt: skip
 
 HOST = "127.0.0.1"
@@ -155,6 +156,14 @@ def require_started(home: Path) -> ServerRecord | None:
     if record and not record.pid:  # `stop` left it so
         raise Unavailable(f"The embedded server of {home} was stopped; start it: `nous up`")
     return record
+
+
+def record_written_at(home: Path) -> int | None:
+    """Return when the record of a home's server was last written, in nanoseconds; None where there is none."""
+    try:
+        return (home / "server.json").stat().st_mtime_ns
+    except OSError:
+        return None
 
 
 def login_url(url: str, login: str) -> str:
