@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from datetime import date
 
 import pytest
@@ -96,7 +97,12 @@ def test_asking_to_stop_while_a_lost_database_is_waited_for_ends_the_range_witho
 
 def test_ctrl_c_ends_a_range_when_the_night_under_way_is_whole(heart, nous, owner, monkeypatch):
     remember(heart, *(NINE, "Cats like fish.") * 2)
-    at_the_plan = {"plan stored": lambda: os.kill(os.getpid(), signal.SIGINT)}
+
+    def interrupt() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(3 * running.POLL_S)  # the night goes on for longer than it takes to look for a request to stop
+
+    at_the_plan = {"plan stored": interrupt}
     monkeypatch.setattr(failpoints, "on_reach", lambda point: at_the_plan.get(point, int)())
 
     ended = nous("night", "--from", "2026-05-04", "--to", "2026-05-06", "--policy", "candidate_similarity=0.7")
